@@ -23,7 +23,7 @@ def rooted(name: str, folder: Path) -> str:
         return name
     # A name may be too long for a file, or be of what nobody may look at.
     with suppress(OSError):
-        return f"{prefix}{there}" if (there.is_file() if prefix else there.is_dir()) else name
+        return f"{prefix}{there}" if (there.is_file() if prefix or path.endswith(".gguf") else there.is_dir()) else name
     return name
 
 

@@ -1,15 +1,17 @@
-"""The families of models: which one a config.json belongs to. Imports no torch; a family's own code is imported when a
-model of it is opened.
+"""The families of models: which one a config.json or a GGUF belongs to. Imports no torch; a family's own code is
+imported when a model of it is opened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.common.errors import ModelError
+from engine.models.causal import config as causal
 from engine.models.checkpoints.directory import Checkpoint, Files, LengthStrategy, TensorHeader
+from engine.models.checkpoints.gguf import GgufFile
 from engine.models.gemma import config as gemma
 from engine.models.masked import description as masked
 
@@ -40,6 +42,12 @@ class Family:
     """Load weights and tokenizer, telling how far it has come. Raises ModelError."""
     laid_out: Callable[[Checkpoint, Placement], tuple[ModelInfo, PromptLayout]] | None = None
     """The same without weights, for models that a server can run for us; None: none can."""
+    runs: Callable[[Files], bool] = lambda files: True
+    """Whether a checkpoint of one of its types is its own, where several families share a type."""
+    architectures: tuple[str, ...] = ()
+    """Of GGUF."""
+    gguf: Callable[[GgufFile], tuple[dict[str, Any], list[TensorHeader]]] | None = None
+    """A GGUF as a config.json, and its tensors under the names of the published class."""
 
 
 def family_of_type(model_type: object, name: str) -> Family:
@@ -49,6 +57,22 @@ def family_of_type(model_type: object, name: str) -> Family:
             return family
     runs = ", ".join(each for family in FAMILIES for each in family.model_types)
     raise UnknownFamily(f"{name} is a model of type {model_type!r}: dg-lsp runs {runs}.")
+
+
+def family_of(files: Files) -> Family:
+    """The family that runs a model directory. Raises UnknownFamily for a type that none runs."""
+    model_type = files.config.get("model_type")
+    own = (family for family in FAMILIES if model_type in family.model_types and family.runs(files))
+    return next(own, None) or family_of_type(model_type, files.name)
+
+
+def family_of_gguf(file: GgufFile, name: str) -> Family:
+    """The family that runs a GGUF. Raises UnknownFamily for an architecture that none runs."""
+    for family in FAMILIES:
+        if file.architecture in family.architectures:
+            return family
+    runs = ", ".join(each for family in FAMILIES for each in family.architectures)
+    raise UnknownFamily(f"{name} is of the architecture {file.architecture[:80]!r}: dg-lsp runs {runs}.")
 
 
 def family_named(name: str) -> Family:
@@ -74,6 +98,12 @@ def _open_masked(checkpoint: Checkpoint, placement: Placement, on_percent: OnPer
     return Masked.open(checkpoint, placement, on_percent)
 
 
+def _open_causal(checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent | None) -> Model:
+    from engine.models.causal.model import Causal
+
+    return Causal.open(checkpoint, placement, on_percent)
+
+
 FAMILIES = (
     Family(
         name="diffusion_gemma",
@@ -91,5 +121,16 @@ FAMILIES = (
         layers=lambda files: masked.described(files).architecture.layers,
         loaded=masked.loaded,
         open=_open_masked,
+        runs=masked.is_masked,
+    ),
+    Family(
+        name="causal",
+        model_types=causal.MODEL_TYPES,
+        length=causal.length,
+        layers=causal.layers,
+        loaded=causal.loaded,
+        open=_open_causal,
+        architectures=causal.MODEL_TYPES,
+        gguf=causal.from_gguf,
     ),
 )

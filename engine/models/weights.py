@@ -6,7 +6,7 @@ would stay beside what is made of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -14,9 +14,13 @@ from torch import Tensor, nn
 
 from engine.common.errors import ModelError
 from engine.models.checkpoints.directory import TAKE_INSTEAD, Checkpoint, TensorHeader, layer_of, reading
+from engine.models.checkpoints.gguf import BLOCKS
+from engine.models.checkpoints.gguf_blocks import decoded
 from engine.models.checkpoints.placement import Placement, in_8_bit
 from engine.models.quantized.layers import CpuInt8, PackedLinear, PackedWeights, packed_weights
 
+_BLOCK_NUMBERS = (1 << 15) - 1
+"""Decoded at once: torch spreads more over its threads, and twenty short operations would wait for each other."""
 OnPercent = Callable[[float], None]
 _DTYPES = {
     "BF16": torch.bfloat16,
@@ -56,10 +60,10 @@ def load_weights(
                 put_in(module, ours, _read_packed(tensor, placement.dtype, device))
             elif in_8_bit(checkpoint, tensor, device, placement.dtype):
                 weights = CpuInt8(tensor.shape)
-                weights.put(0, {"numbers": read_tensor(tensor)})
+                weights.put(0, {"numbers": read_numbers(tensor, torch.bfloat16)})
                 put_in(module, ours, weights)
             else:
-                found[ours] = read_tensor(tensor).to(device, placement.dtype)
+                found[ours] = read_numbers(tensor, placement.dtype).to(device)
         if on_percent is not None:
             on_percent(100 * (at + 1) / len(stored))
     # Shared modules and tied weights have more names than these.
@@ -69,13 +73,47 @@ def load_weights(
     return module.requires_grad_(False).eval()
 
 
+def read_numbers(tensor: TensorHeader, dtype: torch.dtype) -> Tensor:
+    """A tensor that is not packed in 4 bit, in a format of ours. Raises as `read_tensor` does."""
+    if tensor.dtype in _DTYPES and not tensor.paired_heads:
+        return read_tensor(tensor).to(dtype)
+    held = torch.empty(tensor.shape, dtype=dtype)
+    start = 0
+    for rows in row_blocks(tensor):
+        held[start : start + len(rows)] = rows
+        start += len(rows)
+    return unpaired(held, tensor.paired_heads) if tensor.paired_heads else held
+
+
+def row_blocks(tensor: TensorHeader, most: int = _BLOCK_NUMBERS) -> Iterator[Tensor]:
+    """Float32 [R, ...] of the first rows of a tensor, then of the next ones, `most` numbers or one row at a time; rows
+    of paired heads as they are stored. Raises as `read_tensor` does."""
+    of_row, of_block = tensor.elements // tensor.shape[0], BLOCKS[tensor.dtype]
+    together = max(1, most // of_row)
+    for start in range(0, tensor.shape[0], together):
+        rows = min(together, tensor.shape[0] - start)
+        blocks, skipped = rows * of_row // of_block[0], start * of_row // of_block[0]
+        raw = _read(tensor, (blocks, of_block[1]), torch.uint8, tensor.offset + skipped * of_block[1])
+        yield decoded(raw, tensor.dtype).view(rows, *tensor.shape[1:])
+
+
+def unpaired(weight: Tensor, heads: int) -> Tensor:
+    """Rows of heads that lie in pairs, as a rotation turns them, with half a head between those of a pair."""
+    pairs = weight.view(heads, len(weight) // heads // 2, 2, *weight.shape[1:])
+    return pairs.transpose(1, 2).reshape(weight.shape)
+
+
 def read_tensor(tensor: TensorHeader) -> Tensor:
     """A tensor as it is stored. Raises OSError, and ModelError where its file became shorter."""
-    held = torch.empty(tensor.shape, dtype=_DTYPES[tensor.dtype])
+    return _read(tensor, tensor.shape, _DTYPES[tensor.dtype], tensor.offset)
+
+
+def _read(tensor: TensorHeader, shape: tuple[int, ...], dtype: torch.dtype, offset: int) -> Tensor:
+    held = torch.empty(shape, dtype=dtype)
     own: Any = held.view(-1).view(torch.uint8).numpy()
     left = memoryview(own)
     with tensor.file.open("rb", buffering=0) as stream:
-        stream.seek(tensor.offset)
+        stream.seek(offset)
         while left.nbytes:
             read = stream.readinto(left)
             if not read:

@@ -110,7 +110,8 @@ def unfinished() -> list[str]:
 def fingerprint_of(checkpoint: Checkpoint) -> str:
     """Sixteen hexadecimal digits that tell weights from any others, without reading all of large ones."""
     digest = hashlib.sha256()
-    for path in sorted(weight_files(checkpoint.path, checkpoint.name)):
+    of_gguf = {tensor.file for tensor in checkpoint.tensors} if checkpoint.fields else set[Path]()
+    for path in sorted(of_gguf or weight_files(checkpoint.path, checkpoint.name)):
         nbytes = path.stat().st_size
         digest.update(f"{path.name} {nbytes}\n".encode())
         with path.open("rb") as file:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from engine.models.causal.opening import FimTokens
 
-FIXED = 3
-"""Markers of a context without snippets."""
+FIXED = 4
+"""Markers of a context without snippets, at the most."""
 
 
 def context_ids(
@@ -15,13 +15,9 @@ def context_ids(
 ) -> list[int]:
     """A context that ends at the gap: parts of other files, each behind a separator, what follows the gap, and what
     stands before it. The published order has the prefix before the suffix; then each key would read the suffix anew."""
-    before = [token for snippet in snippets for token in (fim.file_separator, *snippet)]
-    return [
-        *before,
-        *([fim.file_separator] if before else ()),
-        fim.prefix,
-        fim.suffix,
-        *suffix,
-        fim.middle,
-        *prefix,
-    ]
+    begin = [] if fim.begin is None else [fim.begin]
+    separator = [] if fim.file_separator is None else [fim.file_separator]
+    before = [token for snippet in snippets for token in (*separator, *snippet)]
+    if fim.middle is None:  # here the prefix is last as published
+        return [*begin, *before, fim.suffix, *suffix, fim.prefix, *prefix]
+    return [*begin, *before, *(separator if before else ()), fim.prefix, fim.suffix, *suffix, fim.middle, *prefix]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -11,16 +12,20 @@ from torch import Tensor
 
 from engine.common.errors import ModelError
 from engine.common.sequences import common_head
+from engine.models.adapters.metadata import fingerprint_of
 from engine.models.base import PIECE, READ_ON, Capabilities, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text
-from engine.models.causal.opening import Coder, open_coder
+from engine.models.causal.opening import Coder, coder_of, open_coder
 from engine.models.causal.prompt import CausalPrompt
 from engine.models.causal.text import CausalContext, CausalText, Checked, check_path, depths, seen, tree_of
+from engine.models.checkpoints.directory import Checkpoint
+from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.checkpoints.working import CONTEXT, PASS
 from engine.models.kv_cache import KVCache, Reuse, cache_budget
 from engine.models.logits import Head, Logits, log_probabilities
 from engine.models.masked.network import MaskedNetwork
 from engine.models.network import bias
-from engine.models.vocabulary import read_vocabulary
+from engine.models.vocabulary import Vocabulary, read_vocabulary
+from engine.models.weights import OnPercent
 
 _LATER = 16
 """Tokens at a context's end that are read with the first drafts behind it: so many rows cost little more than one."""
@@ -58,6 +63,20 @@ class Causal(Capabilities):
         self.forget()
 
     @classmethod
+    def open(cls, checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent | None) -> Self:
+        """Load weights and tokenizer. Raises ModelError."""
+        coder = coder_of(checkpoint, placement, on_percent)
+        vocabulary = read_vocabulary(coder.tokenizer, coder.network.config.vocab, checkpoint.name)
+        info = replace(
+            _info(coder, checkpoint.name, vocabulary),
+            parameters=checkpoint.parameters,
+            context_limit=placement.context,
+            fingerprint=fingerprint_of(checkpoint),
+            memory=memory_plan(checkpoint, placement),
+        )
+        return cls(coder.network, info, CausalPrompt(coder.tokenizer, vocabulary, coder.fim, placement.context))
+
+    @classmethod
     def of_file(cls, path: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Self:
         """Load weights and tokenizer of a GGUF file. Raises ModelError."""
         return cls.of_coder(open_coder(path, dtype, device), path.stem)
@@ -67,24 +86,7 @@ class Causal(Capabilities):
         """A model of a coder that was read."""
         vocabulary = read_vocabulary(coder.tokenizer, coder.network.config.vocab, name)
         prompt = CausalPrompt(coder.tokenizer, vocabulary, coder.fim, CONTEXT)
-        weight = coder.network.embeddings.weight
-        info = ModelInfo(
-            name=name,
-            family="causal",
-            parameters=sum(each.numel() for each in coder.network.module.parameters()),
-            device=str(weight.device),
-            dtype=str(weight.dtype).removeprefix("torch."),
-            length="causal",
-            noise=Noise(mask_id=coder.fim.pad, vocab_size=vocabulary.size),
-            sampling=_GREEDY,
-            pad_id=coder.fim.pad,
-            forbidden_ids=tuple(vocabulary.empty),
-            canvas_length=_ANSWER,
-            widths=(_ANSWER,),
-            context_limit=CONTEXT,
-            instructions=False,
-        )
-        return cls(coder.network, info, prompt)
+        return cls(coder.network, _info(coder, name, vocabulary), prompt)
 
     def _take(self, network: MaskedNetwork, info: ModelInfo) -> None:
         self.network, self.info = network, info
@@ -232,3 +234,23 @@ class Causal(Capabilities):
         hidden = self.network.run(tokens, torch.tensor([places], device=device), attend, wanted)
         store.ids += ids
         return hidden[0]
+
+
+def _info(coder: Coder, name: str, vocabulary: Vocabulary) -> ModelInfo:
+    weight = coder.network.embeddings.weight
+    return ModelInfo(
+        name=name,
+        family="causal",
+        parameters=sum(each.numel() for each in coder.network.module.parameters()),
+        device=str(weight.device),
+        dtype=str(weight.dtype).removeprefix("torch."),
+        length="causal",
+        noise=Noise(mask_id=coder.fim.pad, vocab_size=vocabulary.size),
+        sampling=_GREEDY,
+        pad_id=coder.fim.pad,
+        forbidden_ids=tuple(vocabulary.empty),
+        canvas_length=_ANSWER,
+        widths=(_ANSWER,),
+        context_limit=CONTEXT,
+        instructions=False,
+    )

@@ -9,8 +9,11 @@ from pathlib import Path
 
 from engine.common.errors import ModelError
 from engine.common.names import BUNDLED
+from engine.common.runtime_paths import data_dir
 from engine.models.checkpoints.checkpoint import read_checkpoint
+from engine.models.checkpoints.coders import CODERS, PublishedCoder
 from engine.models.checkpoints.directory import Checkpoint
+from engine.models.checkpoints.gguf import SUFFIX
 from engine.models.registry import UnknownFamily
 
 BUNDLED_PATH = Path(__file__).parents[2] / "weights" / BUNDLED
@@ -33,7 +36,7 @@ class Cached:
 
 
 def find(name: str) -> Checkpoint:
-    """The model that "bundled", a directory or a Hub id means. Raises ModelError."""
+    """The model that "bundled", a coder of the catalogue, a directory, a GGUF or a Hub id means. Raises ModelError."""
     if name == BUNDLED:
         return bundled()
     folder = folder_here(name)
@@ -41,9 +44,30 @@ def find(name: str) -> Checkpoint:
         return read_checkpoint(folder, name)
     if is_hub_id(name):
         return read_checkpoint(_cached_snapshot(name), name)
+    if (coder := coder_named(name)) is not None:
+        return read_checkpoint(coder_file(coder), name)
     raise ModelError(
-        f"There is no model {name!r}: name {BUNDLED!r}, a directory, or a Hub id (`dg-lsp models` lists them)."
+        f"There is no model {name!r}: name {BUNDLED!r}, a directory, a GGUF, {', '.join(CODERS)}, or a Hub id "
+        "(`dg-lsp models` lists them)."
     )
+
+
+def coder_named(name: str) -> PublishedCoder | None:
+    """The coder of the catalogue that a name means."""
+    return CODERS.get(name.lower())
+
+
+def models_dir() -> Path:
+    """Where pulled files lie; it may not exist yet."""
+    return data_dir() / "models"
+
+
+def coder_file(coder: PublishedCoder) -> Path:
+    """Where the file of a coder is. Raises NotCached where it is not there."""
+    path = models_dir() / coder.file
+    if not path.is_file():
+        raise NotCached(f"{coder.name} is not on this machine: run `dg-lsp pull {coder.name}` first.")
+    return path
 
 
 def bundled() -> Checkpoint:
@@ -54,7 +78,8 @@ def bundled() -> Checkpoint:
 
 
 def folder_here(name: str) -> Path | None:
-    """The directory of this machine that a name of the user's means, if it means one. Raises ModelError for a file."""
+    """The directory or GGUF of this machine that a name of the user's means, if it means one. Raises ModelError for
+    another file."""
     try:
         path = Path(name).expanduser()
         is_file = path.is_file()
@@ -63,9 +88,9 @@ def folder_here(name: str) -> Path | None:
         raise ModelError(f"The home in {name!r} is not known: write the whole path.") from None
     except OSError:  # a name too long for a file, or one behind a directory that is closed to us
         return None
-    if is_file:
-        raise ModelError(f"{name} is a file: name the directory of the model.")
-    return path if is_folder else None
+    if is_file and path.suffix.lower() != SUFFIX:
+        raise ModelError(f"{name} is a file, but no GGUF: name the directory of the model.")
+    return path if is_folder or is_file else None
 
 
 def is_hub_id(name: str) -> bool:

@@ -1,4 +1,6 @@
-"""What a model directory is: which family runs it, how big it is. Reads JSON and headers only, and imports no torch."""
+"""What a model directory or a GGUF is: which family runs it, how big it is. Reads JSON and headers only, and imports no
+torch.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from typing import get_args
 from engine.common.errors import ModelError
 from engine.models.checkpoints.directory import (
     Checkpoint,
+    Files,
     LengthStrategy,
     TensorHeader,
     read_files,
@@ -15,8 +18,9 @@ from engine.models.checkpoints.directory import (
     reading,
     weight_files,
 )
+from engine.models.checkpoints.gguf import GgufFile, gguf_file, read_gguf
 from engine.models.checkpoints.packed import check_formats, packed
-from engine.models.registry import family_of_type
+from engine.models.registry import Family, family_of, family_of_gguf
 
 _ADAPTER = "adapter_config.json"
 _TOKENIZER_FILES = (("tokenizer.json",), ("vocab.json", "merges.txt"))
@@ -24,14 +28,30 @@ _TOKENIZER_FILES = (("tokenizer.json",), ("vocab.json", "merges.txt"))
 
 
 def read_checkpoint(path: Path, name: str) -> Checkpoint:
-    """Read a model directory. Raises ModelError for what is missing, cut off, unknown, contradictory or unsafe."""
+    """Read a model directory, or a GGUF. Raises ModelError for what is missing, cut off, unknown, contradictory or
+    unsafe."""
     with reading(name):
-        return _read(path, name)
+        is_folder = (path / "config.json").is_file() and not _only_gguf(path)
+        file = None if is_folder else gguf_file(path)
+        return _read(path, name) if file is None else _read_gguf(read_gguf(file), name)
+
+
+def _only_gguf(path: Path) -> bool:
+    """Whether a folder with a config.json has its weights in a GGUF alone."""
+    return any(path.glob("*.gguf")) and not any(path.glob("*.safetensors"))
+
+
+def _read_gguf(file: GgufFile, name: str) -> Checkpoint:
+    family = family_of_gguf(file, name)
+    assert family.gguf is not None
+    config, tensors = family.gguf(file)
+    files = Files(path=file.path, name=name, config=config, fields=file.fields)
+    return _checkpoint(files, family, family.loaded(tensors), file.nbytes)
 
 
 def _read(path: Path, name: str) -> Checkpoint:
     files = read_files(path, name)
-    family = family_of_type(files.config.get("model_type"), name)
+    family = family_of(files)
     weights = weight_files(path, name)
     if not any(all((path / file).is_file() for file in several) for several in _TOKENIZER_FILES):
         raise ModelError(f"{name} has no {_TOKENIZER_FILES[0][0]}: copy it there, or pull the model again.")
@@ -40,8 +60,12 @@ def _read(path: Path, name: str) -> Checkpoint:
         raise ModelError(f"{name} is an adapter ({_ADAPTER}): merge it into its model and remove that file.")
     tensors = family.loaded(packed(files, [tensor for file in weights for tensor in read_header(file)]))
     check_formats(tensors, name)
-    layers = family.layers(files)
-    _check_layers(layers, tensors, name)
+    return _checkpoint(files, family, tensors, sum(file.stat().st_size for file in weights))
+
+
+def _checkpoint(files: Files, family: Family, tensors: tuple[TensorHeader, ...], nbytes: int) -> Checkpoint:
+    name, layers = files.name, family.layers(files)
+    _check_layers(layers, tensors, f"{'header' if files.fields else 'config.json'} of {name}")
     length = files.metadata.get("length") or family.length(files)
     if length not in get_args(LengthStrategy):
         raise ModelError(
@@ -49,21 +73,22 @@ def _read(path: Path, name: str) -> Checkpoint:
         )
     return Checkpoint(
         name=name,
-        path=path,
+        path=files.path,
         family=family.name,
         length=length,
         config=files.config,
         metadata=files.metadata,
+        fields=files.fields,
         layers=layers,
         tensors=tensors,
-        nbytes=sum(file.stat().st_size for file in weights),
+        nbytes=nbytes,
     )
 
 
-def _check_layers(layers: int, tensors: tuple[TensorHeader, ...], name: str) -> None:
-    """Before anything of a layer's size is made as often as config.json says."""
+def _check_layers(layers: int, tensors: tuple[TensorHeader, ...], said_by: str) -> None:
+    """Before anything of a layer's size is made as often as is said."""
     found = {tensor.layer for tensor in tensors} - {None}
     if len(found) != layers or not all(0 <= each < layers for each in found if each is not None):
         raise ModelError(
-            f"The config.json of {name} says {layers} layers, but its weights have {len(found)}: pull or copy it again."
+            f"The {said_by} says {layers} layers, but its weights have {len(found)}: pull or copy it again."
         )

@@ -51,7 +51,8 @@ _LAYER = re.compile(r"\.layers\.([0-9]+)\.")
 class TensorHeader:
     name: str
     dtype: str
-    """As safetensors names it: "BF16", "F32"; of a packed one, how it is packed: "INT4", "NVFP4"."""
+    """As safetensors names it: "BF16", "F32"; of a packed one, how it is packed: "INT4", "NVFP4"; of a GGUF, the type
+    of its blocks: "Q4_K"."""
     shape: tuple[int, ...]
     file: Path = Path()
     offset: int = 0
@@ -60,6 +61,9 @@ class TensorHeader:
     """As it is stored; of a packed one, nothing by itself."""
     pieces: tuple[Mapping[str, TensorHeader], ...] = ()
     """Of a packed one: what each block of its rows is stored as, by the part's name in `checkpoints.packed`."""
+    paired_heads: int = 0
+    """Heads whose rows lie in pairs, as a rotation turns them; 0: each is turned with the one half a head further,
+    as here."""
 
     @property
     def elements(self) -> int:
@@ -97,6 +101,8 @@ class Files:
     """config.json"""
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     """What its authors tell dg-lsp beyond that; empty for released checkpoints."""
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the header of a GGUF says, its tokenizer included; empty where the files are others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,8 +258,6 @@ def _shards(index: Path, name: str) -> list[str]:
 
 
 def _no_weights(path: Path, name: str) -> str:
-    if gguf := sorted(file.name for file in path.glob("*.gguf")):
-        return f"{name} holds its weights as GGUF ({gguf[0]}), which dg-lsp can't read: {TAKE_INSTEAD}."
     pickles = sorted(file.name for pattern in _PICKLES for file in path.glob(pattern))
     if pickles:
         return (

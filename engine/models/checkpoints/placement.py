@@ -118,7 +118,7 @@ def memory_plan(checkpoint: Checkpoint, placement: Placement) -> MemoryPlan:
     """Of a model where it is placed, over all its devices."""
     weights = sum(
         tensor.elements
-        if in_8_bit(checkpoint, tensor, device, placement.dtype)
+        if in_8_bit(checkpoint, tensor, device, placement.dtype) or always_in_8_bit(checkpoint, tensor, device)
         else tensor.nbytes_in(placement.dtype.itemsize)
         for tensor in checkpoint.tensors
         for device in (placement.device if tensor.layer is None else placement.layers[tensor.layer],)
@@ -134,6 +134,11 @@ def in_8_bit(checkpoint: Checkpoint, tensor: TensorHeader, device: str, dtype: t
     return (
         not tensor.pieces and tensor.is_matrix and device == "cpu" and dtype == torch.bfloat16 and checkpoint.in_4_bit
     )
+
+
+def always_in_8_bit(checkpoint: Checkpoint, tensor: TensorHeader, device: str) -> bool:
+    """Whether a matrix is kept in 8 bit in whatever format it came: a coder's on a processor."""
+    return checkpoint.length == "causal" and device == "cpu" and len(tensor.shape) == 2
 
 
 def _parts(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[list[int], int]:

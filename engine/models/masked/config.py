@@ -29,6 +29,8 @@ class Architecture:
     kv_heads: Size
     norm_eps: Positive
     rope_theta: Positive
+    rope_factor: Positive = 1.0
+    """By which positions are stretched, in each frequency alike."""
     tied: bool
     """Whether the head is the embedding table."""
 
@@ -41,7 +43,6 @@ _PLAIN: dict[str, tuple[object, ...]] = {
     "hidden_act": ("silu",),
     "use_sliding_window": (False,),
     "use_mrope": (False,),
-    "rope_scaling": (None,),
     "attention_bias": (False, True),
     "mlp_bias": (False,),
 }
@@ -142,15 +143,22 @@ def read_architecture(config: dict[str, Any], name: str) -> Architecture:
         "heads": heads,
         "kv_heads": kv_heads,
         "norm_eps": config.get("rms_norm_eps", 1e-5 if olmo else 1e-6),
-        "rope_theta": _rope_theta(config, name),
+        "rope_theta": _rope_theta(config),
+        "rope_factor": _rope_factor(config, name),
         "tied": bool(said("tie_word_embeddings", False)),
     }
     return convert(read, Architecture)
 
 
-def _rope_theta(config: dict[str, Any], name: str) -> object:
+def _rope_theta(config: dict[str, Any]) -> object:
     """Where transformers writes it today, or where it wrote it before."""
     today: dict[str, Any] = config.get("rope_parameters") or {}
-    kind = "rope_parameters.rope_type"
-    check_fields({kind: today.get("rope_type", "default")}, {kind: ("default",)}, name)
     return today.get("rope_theta") or config.get("rope_theta", 10000.0)
+
+
+def _rope_factor(config: dict[str, Any], name: str) -> object:
+    said: dict[str, Any] = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    field = "rope_parameters.rope_type" if config.get("rope_parameters") else "rope_scaling"
+    kind = said.get("rope_type") or said.get("type") or ("linear" if said and field == "rope_scaling" else "default")
+    check_fields({field: kind}, {field: ("default", "linear")}, name)
+    return said.get("factor", 1.0) if kind == "linear" else 1.0

@@ -56,6 +56,11 @@ def described(files: Files) -> Described:
     return found
 
 
+def is_masked(files: Files) -> bool:
+    """Whether a checkpoint has a mask token: without one, these classes write from left to right."""
+    return "masked" in files.metadata or _found(files, added_tokens(files.path, files.name)) is not None
+
+
 def loaded(tensors: list[TensorHeader]) -> tuple[TensorHeader, ...]:
     """All of them, under the names of transformers' classes."""
     return tuple(replace(tensor, name=name) for tensor in tensors if (name := our_name(tensor.name)) is not None)
@@ -74,13 +79,17 @@ def _published(files: Files, added: dict[str, int]) -> Published:
     kind = files.config["model_type"]
     if "masked" in files.metadata:
         return convert({"title": files.name, "model_type": kind, **files.metadata["masked"]}, Published)
-    for each in PUBLISHED:
-        if each.model_type == kind and (not each.mark or each.mark in added):
-            return each
+    if (found := _found(files, added)) is not None:
+        return found
     raise ModelError(
         f"{files.name} is a model of type {kind!r} without a mask token, which writes left to right only: "
         "`dg-lsp models` lists models that fill gaps."
     )
+
+
+def _found(files: Files, added: dict[str, int]) -> Published | None:
+    kind = files.config["model_type"]
+    return next((each for each in PUBLISHED if each.model_type == kind and (not each.mark or each.mark in added)), None)
 
 
 def _token(added: dict[str, int], name: str, vocab: int, text: str) -> int:

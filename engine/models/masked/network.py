@@ -72,7 +72,8 @@ class MaskedNetwork(Network):
         """`module`: a MaskedModule, or transformers' Qwen2ForCausalLM or LlamaForCausalLM."""
         super().__init__(module, module.model.layers, module.model.embed_tokens)
         self.config = architecture
-        self._radians = frequencies(architecture.head_size, architecture.rope_theta).to(self.device)
+        radians = frequencies(architecture.head_size, architecture.rope_theta, factor=architecture.rope_factor)
+        self._radians = radians.to(self.device)
 
     def over(self, module: Any) -> Self:
         return type(self)(module, self.config)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from engine.common.request import Snippet
+from engine.models.causal.markers import DIALECTS, Dialect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,33 +20,13 @@ class Parsed:
     """Of the file with the gap, where it is named."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Dialect:
-    """How a family of models marks a gap; the parts may come in any order."""
-
-    prefix: str
-    suffix: str
-    middle: str = ""
-    """What is behind it comes directly before the gap; empty: this family has none."""
-    spaced: bool = False
-    """One space parts its markers from the text."""
-
-
-_DIALECTS = (
-    _Dialect(prefix="<|fim_prefix|>", suffix="<|fim_suffix|>", middle="<|fim_middle|>"),  # Qwen
-    _Dialect(prefix="<fim_prefix>", suffix="<fim_suffix>", middle="<fim_middle>"),  # StarCoder, Granite
-    _Dialect(prefix="<｜fim▁begin｜>", suffix="<｜fim▁hole｜>", middle="<｜fim▁end｜>"),  # DeepSeek
-    _Dialect(prefix="<|code_prefix|>", suffix="<|code_suffix|>", middle="<|code_middle|>"),  # GLM
-    _Dialect(prefix="<PRE>", suffix="<SUF>", middle="<MID>", spaced=True),  # CodeLlama
-    _Dialect(prefix="[PREFIX]", suffix="[SUFFIX]"),  # Codestral
-)
-_REPOSITORY = re.compile(r"(?:<\|repo_name\|>|<repo_name>|<reponame>)[^\n<]*\n?")
-_FILE = re.compile(r"(?:<\|file_sep\|>|<file_sep>|<\|file_separator\|>)([^\n<]*)\n?")
+_REPOSITORY = re.compile(rf"(?:{'|'.join(re.escape(mark) for each in DIALECTS for mark in each.repository)})[^\n<]*\n?")
+_FILE = re.compile(rf"(?:{'|'.join(re.escape(mark) for each in DIALECTS for mark in each.files)})([^\n<]*)\n?")
 
 
 def parsed(prompt: str) -> Parsed:
     """The two sides of the gap, other files before them as snippets. Without markers all of it is before the gap."""
-    for dialect in _DIALECTS:
+    for dialect in DIALECTS:
         marks = [mark for mark in (dialect.prefix, dialect.suffix, dialect.middle) if mark]
         # The markers stand around code, which may speak of them itself: only the first of each counts.
         places = sorted((prompt.find(mark), mark) for mark in marks)
@@ -55,7 +36,7 @@ def parsed(prompt: str) -> Parsed:
     return Parsed(prefix=rest, suffix="", snippets=snippets, path=path)
 
 
-def _between(prompt: str, dialect: _Dialect, places: list[tuple[int, str]]) -> Parsed:
+def _between(prompt: str, dialect: Dialect, places: list[tuple[int, str]]) -> Parsed:
     parts = {"": ""}
     for at, (start, mark) in enumerate(places):
         is_last = at + 1 == len(places)

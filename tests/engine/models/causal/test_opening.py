@@ -1,14 +1,12 @@
 from pathlib import Path
 
 import gguf
-import numpy as np
 import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from engine.common.errors import ModelError
 from engine.models.causal.opening import Coder, open_coder
-from engine.models.checkpoints.gguf import read_gguf
 from tests.engine.coder import MARKERS, write_coder
 
 
@@ -46,24 +44,6 @@ def test_a_file_gives_the_logits_of_transformers_class(tmp_path: Path, tied: boo
     torch.testing.assert_close(coder.network.logits(hidden), reference(coder)(ids).logits, atol=1e-5, rtol=1e-5)
 
 
-def test_packed_weights_are_read_as_the_numbers_that_they_hold(tmp_path: Path):
-    packed = tmp_path / "packed.gguf"
-    writer = gguf.GGUFWriter(packed, "qwen2")
-    numbers = np.random.default_rng(0).normal(size=(8, 256)).astype(np.float32)
-    for name, kind in (("q8", gguf.GGMLQuantizationType.Q8_0), ("q5", gguf.GGMLQuantizationType.Q5_0)):
-        writer.add_tensor(name, gguf.quants.quantize(numbers, kind), raw_dtype=kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    file = read_gguf(packed)
-    # Half a step of eight bits, and of five, of the largest number of 32.
-    largest = np.abs(numbers).max()
-    for name, bits in (("q8", 8), ("q5", 5)):
-        off = (file.tensor(name, torch.float32) - torch.from_numpy(numbers)).abs().max()
-        assert 0 < off <= 1.1 * largest / 2 ** (bits - 1)
-
-
 def test_a_text_is_cut_into_tokens_and_put_together_again_and_markers_in_it_are_text(tmp_path: Path):
     coder = open_coder(write_coder(tmp_path / "coder.gguf"))
     for text in ("def f(x):\n    return x\n", "😋 'quoted'\r\n\t", "<|fim_prefix|>"):
@@ -76,7 +56,7 @@ def test_a_text_is_cut_into_tokens_and_put_together_again_and_markers_in_it_are_
 def test_what_is_no_coder_is_refused_by_a_sentence(tmp_path: Path):
     path = tmp_path / "other.gguf"
     path.write_bytes(b"GGUF and nothing else")
-    with pytest.raises(ModelError, match="can't be read as GGUF"):
+    with pytest.raises(ModelError, match="is GGUF of version 1684955424"):
         open_coder(path)
     writer = gguf.GGUFWriter(path, "mamba")
     writer.write_header_to_file()

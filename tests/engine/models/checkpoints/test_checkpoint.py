@@ -46,7 +46,7 @@ def point_outside(path: Path) -> None:
         (lambda path: (path / "config.json").unlink(), "tiny has no config.json: name a model directory"),
         (lambda path: (path / "config.json").write_text("{"), "tiny has a config.json that can't be read"),
         (lambda path: (path / "config.json").write_text("[]"), "tiny has a config.json that is no JSON object"),
-        (lambda path: rewrite(path / "config.json", model_type="llama"), "tiny is a model of type 'llama'"),
+        (lambda path: rewrite(path / "config.json", model_type="mamba"), "tiny is a model of type 'mamba'"),
         (lambda path: (path / "tokenizer.json").unlink(), "tiny has no tokenizer.json"),
         (drop_weights, "tiny has no weights (model.safetensors or model.safetensors.index.json)"),
         (

@@ -57,10 +57,6 @@ def pack_a_head(path: Path) -> None:
     stored(lambda tensors: tensors.update({f"lm_head.{own}": part for own, part in parts.items()}))(path)
 
 
-def gguf_only(path: Path) -> None:
-    (path / "model.safetensors").rename(path / "model-Q4_K_M.gguf")
-
-
 @pytest.fixture(scope="module")
 def int4(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_quantized(tmp_path_factory.mktemp("quantized"), "pack-quantized")[0]
@@ -91,7 +87,6 @@ def modelopt(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (group(num_bits=8), "pack-quantized with num_bits '8'"),
         (group(strategy="channel"), "pack-quantized with strategy 'channel'"),
         (lambda path: said(path, quantization_config=None), "is stored as I64"),
-        (gguf_only, "holds its weights as GGUF (model-Q4_K_M.gguf)"),
         (stored(lambda tensors: tensors.update({"model.decoder.norm.weight": torch.ones(64).to(torch.float8_e4m3fn)})),
          "model.decoder.norm.weight of tiny is stored as F8_E4M3"),
         (stored(lambda tensors: tensors.pop(f"{GATE}weight_scale")), f"tiny lacks {GATE}weight_scale"),

@@ -122,8 +122,8 @@ def test_gguf_is_named(hub: Hub, capsys: pytest.CaptureFixture[str]):
 
 
 def test_another_family_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
-    (hub.folder / "config.json").write_text(json.dumps({"model_type": "llama"}))
-    check_refused(capsys, HUB_ID, 2, "someone/tiny is a model of type 'llama': dg-lsp runs diffusion_gemma")
+    (hub.folder / "config.json").write_text(json.dumps({"model_type": "mamba"}))
+    check_refused(capsys, HUB_ID, 2, "someone/tiny is a model of type 'mamba': dg-lsp runs diffusion_gemma")
 
 
 def test_an_unknown_model_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
@@ -164,7 +164,7 @@ def test_the_cache_is_listed(hub: Hub, changeable: Path, capsys: pytest.CaptureF
     shutil.copytree(Path(constants.HF_HUB_CACHE) / "models--someone--tiny", other, symlinks=True)
     for config in other.glob("snapshots/*/config.json"):
         config.unlink()
-        config.write_text(json.dumps({"model_type": "llama"}))
+        config.write_text(json.dumps({"model_type": "mamba"}))
     assert run(["models"]) == 0
     out = capsys.readouterr().out
     lines = out.splitlines()

@@ -71,13 +71,13 @@ def test_weights_that_do_not_fit_the_config_are_refused(
         load(str(path), "cpu")
 
 
-def test_an_ordinary_qwen_is_refused(folder: Path, tmp_path: Path):
+def test_an_ordinary_qwen_without_markers_is_refused(folder: Path, tmp_path: Path):
     path = changed(folder, tmp_path, "open-dcoder")
     tokenizer = json.loads((path / "tokenizer.json").read_text())
     tokenizer["added_tokens"] = [each for each in tokenizer["added_tokens"] if each["content"] != "<M>"]
     (path / "tokenizer.json").write_text(json.dumps(tokenizer))
     (path / "tokenizer_config.json").write_text("{}")
-    with pytest.raises(ModelError, match="type 'qwen2' without a mask token, which writes left to right only"):
+    with pytest.raises(ModelError, match="tiny has no markers of fill-in-the-middle in its vocabulary"):
         read_checkpoint(path, "tiny")
 
 
