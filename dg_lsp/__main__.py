@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """The console script."""
     if sys.argv[1:] == ["serve"]:
-        # As editors start it: `initialize` is answered in less time than the command line for people takes to import.
+        # This is how editors start it: `initialize` is answered before the command line could even be imported.
         from dg_lsp.app.standard_io import serve
         from engine.common.exits import escape_unencodable
 

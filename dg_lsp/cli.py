@@ -1,4 +1,4 @@
-"""The command line for people. Knows its commands by name and imports only the one that was asked for."""
+"""The command line. It knows its commands by name and imports only the one that is run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from engine.common.terminal import shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """Where a command lives and what it does, in a line."""
+    """Where a command lives, and one line about what it does."""
 
     target: str
-    """MODULE:NAME of a command of click's."""
+    """MODULE:NAME of a click command."""
     help: str
 
 
@@ -30,28 +30,29 @@ COMMANDS = {
         target="dg_lsp.commands.serve:serve", help="Speak the Language Server Protocol on standard input and output."
     ),
     "fill": Mount(target="engine.cli.fill:fill", help="Fill a gap in a file."),
-    "rewrite": Mount(target="engine.cli.rewrite:rewrite", help="Rewrite a part of a file, starting from itself."),
-    "fix": Mount(target="engine.cli.fix:fix", help="Mend the broken syntax of a file."),
-    "engine": Mount(target="engine.cli.engine:engine", help="Start, stop or look at the engine that editors share."),
-    "http": Mount(target="engine.cli.http:http", help="Serve clients of llama.cpp's or OpenAI's HTTP."),
+    "rewrite": Mount(target="engine.cli.rewrite:rewrite", help="Rewrite part of a file."),
+    "fix": Mount(target="engine.cli.fix:fix", help="Fix the syntax of a file."),
+    "engine": Mount(target="engine.cli.engine:engine", help="Start, stop or inspect the engine."),
+    "http": Mount(target="engine.cli.http:http", help="Serve HTTP clients of llama.cpp and OpenAI."),
     "eval": Mount(target="engine.cli.eval:evaluate", help="Measure how good fills are."),
     "bench": Mount(target="engine.cli.bench:bench", help="Measure how fast a model runs here."),
     "models": Mount(target="engine.cli.models:models", help="List the models on this machine."),
     "pull": Mount(target="engine.cli.pull:pull", help="Download a model from the Hugging Face Hub."),
-    "quantize": Mount(target="engine.cli.quantize:quantize", help="Make a model's weights four bits wide."),
-    "doctor": Mount(target="engine.cli.doctor:doctor", help="Check that everything is in place."),
-    "tune": Mount(target="engine.cli.tune:tune", help="Learn a repository: an adapter beside the model's weights."),
+    "quantize": Mount(target="engine.cli.quantize:quantize", help="Convert a model's weights to 4 bits."),
+    "doctor": Mount(target="engine.cli.doctor:doctor", help="Check that everything works."),
+    "tune": Mount(target="engine.cli.tune:tune", help="Tune a model to a repository: train an adapter."),
     "adapters": Mount(
-        target="engine.cli.adapters:adapters", help="List what was learnt of which folders; use, switch off, remove."
+        target="engine.cli.adapters:adapters",
+        help="List, enable, disable or remove adapters.",
     ),
     "files": Mount(target="dg_lsp.commands.files:files", help="List the files that may be shown to the model."),
-    "stats": Mount(target="dg_lsp.commands.stats:stats", help="Show how suggestions were met."),
-    "replay": Mount(target="dg_lsp.commands.replay:replay", help="Run a recorded session again."),
+    "stats": Mount(target="dg_lsp.commands.stats:stats", help="Show how many suggestions were accepted."),
+    "replay": Mount(target="dg_lsp.commands.replay:replay", help="Replay a recorded editing session."),
 }
 
 
 def main() -> None:
-    """Run this process's command line: exits with 0, 1 (failed at work) or 2 (asked for what can't be done)."""
+    """Run this process's command line. It exits with 0, 1 (the work failed) or 2 (the arguments are wrong)."""
     escape_unencodable()
     sys.exit(run(sys.argv[1:]))
 
@@ -72,12 +73,15 @@ def run(arguments: Sequence[str]) -> int:
         # What is wrong with files is said where they are; here, with what was printed.
         if error.errno != errno.ENOSPC:
             raise
-        click.echo("dg-lsp: what it prints finds no room on the disk: make some, or send it elsewhere.", err=True)
+        click.echo(
+            "dg-lsp: The disk is full: free some space, or write the output to another disk.",
+            err=True,
+        )
         return 1
 
 
 def _app(arguments: Sequence[str]) -> click.Group:
-    """The commands, of which only the one that `arguments` name is imported; help needs no more of the others."""
+    """All commands. Only the one that `arguments` name is imported; help needs the names of the others alone."""
     named = next((argument for argument in arguments if not argument.startswith("-")), None)
     return click.version_option(__version__, message="dg-lsp %(version)s", help="Show the version and leave.")(
         OrderedGroup(
@@ -107,6 +111,6 @@ def _sentence(message: str) -> str:
 
 
 def _hint(error: click.ClickException) -> str:
-    """Where to read on, for an error in the command line itself."""
+    """A pointer to the help, for an error in the command line itself."""
     context: click.Context | None = getattr(error, "ctx", None)
     return f" See `{context.command_path} --help`." if context else ""

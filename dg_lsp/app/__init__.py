@@ -1,1 +1,1 @@
-"""The server of one editor window, put together from its rooms."""
+"""The server of one editor window, put together from the other packages."""

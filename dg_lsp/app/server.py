@@ -1,4 +1,4 @@
-"""The language server: what one editor window talks to. The features themselves are in `routes`."""
+"""The language server of one editor window. Its handlers are in `dg_lsp/handlers/`."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ log = logging.getLogger(__name__)
 NOTEBOOKS = NotebookDocumentSyncOptions(notebook_selector=[NotebookDocumentFilterWithNotebook(notebook=ANY_NOTEBOOK)])
 WRITE_STATS_S = 5.0
 LAUNCH_S = 2.0
-"""How long the start of an engine, which may be set up by these settings, waits for the client to tell them."""
+"""How long the start of an engine waits for the client's settings, which may configure it."""
 
 
 class DgServer(LanguageServer):
-    """One session. `launch` says how the engine is started if none runs; the editor's settings fill its gaps. `begun`:
-    the start of one that is under way."""
+    """One session. `launch`: how an engine is started if none runs; the editor's settings fill in what it leaves open.
+    `begun`: the process of a start that is under way."""
 
     def __init__(self, launch: Launch, begun: subprocess.Popen[bytes] | None = None) -> None:
         super().__init__(
@@ -91,7 +91,7 @@ class DgServer(LanguageServer):
         )
         self.menu = Menu(self.client_register_capability, self.editor.complain)
         self.answer_menu: Callable[[], None] = lambda: None
-        """Set by `register` in `routes`."""
+        """Answers `textDocument/completion` from now on; set by `register` in `routes`."""
         self.projects = Projects(
             self.documents,
             self.configuration,
@@ -116,7 +116,7 @@ class DgServer(LanguageServer):
         self.editor.begin(params)
 
     def start(self) -> None:
-        """The client is ready: start what goes on by itself."""
+        """The client is ready: start all background work."""
         self.in_background(self._stats.keep_writing(WRITE_STATS_S, self.editor.complain))
         self.in_background(self.pull_configuration())
         self.in_background(self._warm_in_time())
@@ -125,7 +125,7 @@ class DgServer(LanguageServer):
             self.editor.show_as_copilot(self.board.current)
 
     async def finish(self) -> None:
-        """The session is over; the engine goes on for others."""
+        """End the session; the engine keeps running for others."""
         self.acceptance.close()
         self.index.close()
         for task in self._background:
@@ -135,13 +135,13 @@ class DgServer(LanguageServer):
             self._stats.write()
 
     def open(self, document: OpenedText) -> None:
-        """Take a document in; what was known of one of that name is forgotten."""
+        """Open a document; an open one of the same URI is replaced."""
         self.forget(document.uri)
         self.documents.open(document)
         self.index.opened(document.uri)
 
     def change(self, uri: str, version: int | None, events: Sequence[TextDocumentContentChangeEvent]) -> None:
-        """A document changed. Where that fails, its text is no longer known."""
+        """Apply a change to a document. If that fails, its text is forgotten and requested again."""
         try:
             change = self.documents.change(uri, version, events)
             if change is None:
@@ -160,12 +160,12 @@ class DgServer(LanguageServer):
         self.projects.look_soon(uri)
 
     def close(self, uri: str) -> None:
-        """The editor let go of a document."""
+        """Close a document."""
         self.forget(uri)
         self.documents.close(uri)
 
     def forget(self, uri: str) -> None:
-        """A document was closed, or its text is no longer known."""
+        """Drop what was kept for a document that was closed, or whose text is lost."""
         self.suggester.closed(uri)
         self.context.forget(uri)
         self.index.closed(uri)
@@ -174,8 +174,8 @@ class DgServer(LanguageServer):
         self.edits.tracking.forget(uri)
 
     def lose(self, uri: str | None) -> None:
-        """A change to a document or notebook, or to nobody knows which (None), was lost: forget its text and ask for it
-        again. With the text of a notebook goes the order of its cells."""
+        """A change to a document or notebook was lost; None: nobody knows to which. Forget its text, with a notebook's
+        order of cells, and request it again."""
         wanted = dict[str, None]()
         if uri is not None and self.documents.is_notebook(uri):
             wanted[uri] = None
@@ -189,7 +189,7 @@ class DgServer(LanguageServer):
             self.editor.reopen(each)
 
     def refresh(self) -> None:
-        """Settings or switches changed."""
+        """Apply changed settings or switches."""
         self._tell_off()
         # What was shown last, or was not, was by what held before.
         self.board.shown("", "")
@@ -222,18 +222,18 @@ class DgServer(LanguageServer):
         self.refresh()
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something until it ends or the session does."""
+        """Run something in the background until it ends or the session does."""
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
     def report_server_error(self, error: Exception, source: type[Exception]) -> None:
-        """pygls would show a popup."""
+        """Log an error; pygls would show a popup."""
         if source is JsonRpcInternalError:
             log.error("%s", error)
 
     async def _settings_known(self) -> None:
-        """Wait for the settings that the client was asked for; one that never answers costs little."""
+        """Wait for the client's settings, for `LAUNCH_S` at most."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAUNCH_S):
                 await self._configured.wait()

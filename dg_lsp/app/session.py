@@ -1,4 +1,4 @@
-"""A session from its first message to its end: a thread reads, the event loop answers, another thread writes."""
+"""A session from its first message to its end: one thread reads, the event loop answers, another thread writes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from dg_lsp.backend.client import Launch
 from dg_lsp.protocol.framing import Outbox
 
 WAITING_MESSAGES = 256
-"""Read but not handled; the reader waits when there are so many."""
+"""The reader waits while so many messages are read but not handled."""
 LOOK_FOR_EDITOR_S = 1.0
 STUCK_S = 30.0
-"""An event loop that takes no message for so long will not come back."""
+"""An event loop that takes no message for this long counts as stuck, and the process ends."""
 END_S = 5.0
-"""For a session to end once its input did, or its editor is gone; then the process ends without it."""
+"""How long a session may take to end after its input ended or its editor is gone; then the process is killed."""
 _END = object()
 
 
@@ -38,8 +38,8 @@ async def run(
     answered_initialize_id: object = None,
     begun: subprocess.Popen[bytes] | None = None,
 ) -> int:
-    """Serve one client, whose messages come as `read_json` makes them; the exit code that the protocol wants. The
-    process is its own and ends in any case."""
+    """Serve one client and return the exit code that the protocol asks for. `incoming`: its messages, as `read_json`
+    returns them. The process ends in any case once the client is gone."""
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # Two threads read and write beside the event loop; at the default of 5 ms a message could wait that long for each.
     sys.setswitchinterval(0.0005)
@@ -66,7 +66,7 @@ async def run(
     taking.add_done_callback(lambda _: over.set())
     threading.Thread(target=_watch_editor, args=(server, end), name="editor watch", daemon=True).start()
     await over.wait()
-    # A handler begun now would be left behind.
+    # A handler that starts now would be abandoned.
     taking.cancel()
     server.rpc.give_up()
     await server.finish()
@@ -75,7 +75,7 @@ async def run(
 
 
 class Inbox:
-    """Messages on their way from the thread that reads them to the event loop that handles them."""
+    """Queue of messages from the thread that reads them to the event loop that handles them."""
 
     def __init__(self, incoming: Iterator[object], take: Callable[[object], None]) -> None:
         self._incoming = incoming
@@ -87,7 +87,7 @@ class Inbox:
         threading.Thread(target=self._read, name="reader", daemon=True).start()
 
     async def take_all(self) -> None:
-        """Handle what comes, one message each time round the loop, so that between two all others have a turn."""
+        """Handle messages, one in each turn of the event loop, so that other tasks run between two."""
         while (message := await self._waiting.get()) is not _END:
             self._slots.release()
             self._take(message)
@@ -111,7 +111,7 @@ def _end_in_any_case() -> None:
 
 
 def _watch_editor(server: DgServer, end: Callable[[], None]) -> None:
-    """An editor that was killed closes its pipes, unless another child of it holds them open."""
+    """End the session when the editor's process is gone: another child of it may hold its pipes open."""
     while server.editor.pid is None or psutil.pid_exists(server.editor.pid):
         time.sleep(LOOK_FOR_EDITOR_S)
     end()

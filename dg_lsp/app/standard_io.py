@@ -1,4 +1,4 @@
-"""A session on standard input and output, from its first byte on."""
+"""A session on standard input and output."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _NOTHING = object()
 
 
 def serve(*, model: str = "", device: str = "") -> NoReturn:
-    """Be the language server of one client until its end, which is the process's; `model` and `device` go before the
-    editor's settings."""
+    """Serve one client, then end the process. `model` and `device` override the editor's settings."""
     incoming, outgoing = _standard_streams()
     code = _converse(incoming, outgoing, model=model, device=device)
     # The reader may be waiting for input in a thread that can't be woken; nothing is left to clean up.
@@ -54,9 +53,9 @@ def _converse(incoming: BinaryIO, outgoing: BinaryIO, *, model: str, device: str
 
 
 def begin_engine(params: Mapping[str, Any], launch: Launch) -> subprocess.Popen[bytes] | None:
-    """Begin to start the engine that an `initialize` request asks for, as the rest of the language server takes a
-    second until it can ask for one. Not where one seems to run, suggestions are switched off, or the client has yet to
-    be asked for its settings; nor where that fails, which is told in time."""
+    """Start the engine for the settings in an `initialize` request, a second before the rest of the language server is
+    imported. None where an engine seems to run, suggestions are off, the settings are still to be requested, or it
+    fails: a later start reports that."""
     from dg_lsp.backend.launch import begin
     from dg_lsp.config.settings import Settings, applied
     from engine.common.address import find_engine
@@ -73,7 +72,7 @@ def begin_engine(params: Mapping[str, Any], launch: Launch) -> subprocess.Popen[
 
 
 def _standard_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Private copies of standard input and output, so that a stray print can't end up between two messages."""
+    """Private copies of standard input and output, so that a stray print can't corrupt the messages."""
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return incoming, outgoing

@@ -1,1 +1,1 @@
-"""The way to the engine: found, started, asked, missed."""
+"""The engine's client: discovery, launch, requests, failures."""

@@ -1,4 +1,4 @@
-"""The engine that a window's settings ask for, and what to do where another one runs."""
+"""The engine that a window's settings describe, and what to do where a different one runs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ REPLACE, LATER = "Replace It Now", "Later"
 
 
 class ChosenEngine:
-    """Which engine is wanted. `settings` waits for the user's; `choose` puts a question with choices to the user and
-    answers with the one taken, or nothing; `complain` puts a sentence into the log."""
+    """Which engine is wanted. `settings()` waits for the user's settings; `choose(question, choices)` asks the user and
+    returns the choice, or ""; `complain` logs a sentence."""
 
     def __init__(
         self,
@@ -31,15 +31,15 @@ class ChosenEngine:
         self._choose = choose
         self._complain = complain
         self.other = ""
-        """The last word on an engine that runs otherwise than it was set up here."""
+        """The latest sentence about an engine that runs with other options than these settings."""
 
     async def launch(self) -> Launch:
-        """How it is started if none runs."""
+        """How an engine is started if none runs."""
         return self._launch.chosen(await self._settings())
 
     async def compare(self, resident: Resident) -> None:
-        """Say once where the engine, which others may have started, is another; one of another release is replaced if
-        the user wants that."""
+        """Tell the user once if the running engine differs from the settings; replace one of another release if the
+        user agrees."""
         with contextlib.suppress(EngineFailure):
             status = await resident.learn()
             other = difference(await self.launch(), status)

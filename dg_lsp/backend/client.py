@@ -1,4 +1,4 @@
-"""The language server's engine: found, started, asked, replaced when it dies. Callers see fills and one state."""
+"""The engine's client: finds or starts an engine, sends requests, replaces an engine that dies."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ R = TypeVar("R", bound=EngineReply)
 
 
 class EngineClient:
-    """All methods belong to one event loop. `on_state` is told every change of state, in order.
+    """The engine as callers see it: requests and one state. All methods belong to one event loop. `on_state` is called
+    with every change of state, in order.
 
-    `launch` is asked each time an engine is to be started; where one runs already, it isn't. `begun`: the start of one
-    that is under way.
+    `launch()` is awaited each time an engine has to be started. `begun`: the process of a start that is under way.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class EngineClient:
         self._closed = False
         self._failures = 0
         self._deaths = 0
-        """Engines that ended since the last answer."""
+        """How many engines ended since the last answer."""
         self._retry_at = 0.0
         self.state = messages.EngineState(name="off")
         self.model = ""
-        """What the engine was started with; empty until one was met."""
+        """The model that the engine was started with; empty until connected."""
 
     async def fill(
         self,
@@ -71,7 +71,7 @@ class EngineClient:
     ) -> Filled:
         """Fill a gap; cancelling the task cancels the work. A newer fill with the same `document` fails this one.
 
-        Raises EngineFailure: its code says whether that is worth a word ("superseded" is not).
+        Raises EngineFailure, whose code says whether the user should hear of it ("superseded": no).
         """
 
         drafts = on_draft is not None
@@ -84,7 +84,7 @@ class EngineClient:
         return filled
 
     async def analyze(self, text: str, cursor: int, language: str) -> Analysis:
-        """What a text offers at a place, without the model. Raises EngineFailure."""
+        """Syntax errors in a text and the placeholder at a cursor, without the model. Raises EngineFailure."""
         message = messages.Analyze(id=next(self._ids), text=text, cursor=cursor, language=language)
         return (await self._ask(message, messages.AnalyzeReply, self.timeouts.analyze_s)).analysis
 
@@ -93,7 +93,7 @@ class EngineClient:
         await self._ask(messages.Warm(id=next(self._ids)), messages.Done, self.timeouts.fill_s)
 
     async def status(self) -> messages.EngineStatus:
-        """The engine's own account. Raises EngineFailure."""
+        """The engine's status. Raises EngineFailure."""
         bound_s = self.timeouts.start_s + self.timeouts.busy_s
         return (await self._ask(messages.StatusQuery(id=next(self._ids)), messages.StatusReply, bound_s)).status
 
@@ -110,7 +110,7 @@ class EngineClient:
         return await asyncio.shield(self._connecting)
 
     async def close(self) -> None:
-        """Let go of the engine, which goes on for others; nothing is awaited after this."""
+        """Disconnect; the engine keeps running for others."""
         self._closed = True
         tasks: list[asyncio.Task[Any]] = [*self._background, *([self._connecting] if self._connecting else ())]
         if self._connection:
@@ -200,7 +200,7 @@ class EngineClient:
     def _connect_ended(self, task: asyncio.Task[EngineConnection]) -> None:
         self._connecting = None
         if not task.cancelled():
-            task.exception()  # Seen by whoever waits; nobody may be left to.
+            task.exception()  # Whoever waits sees it; retrieved here in case nobody does.
 
     def _notice(self, notice: messages.Notice) -> None:
         state = notice.state
@@ -262,4 +262,4 @@ class EngineClient:
 
 
 class _TooSoon(EngineFailure):
-    """No engine runs, and it is not time yet to start the next one."""
+    """No engine runs, and the next one may not be started yet."""

@@ -1,7 +1,7 @@
-"""One connection to the engine: its start, handshake, one reader, answers by id. Once lost it stays lost; see `client`.
+"""One connection to the engine: handshake, one reader, answers by id. A lost connection is not reopened; see `client`.
 
-A process that was stopped or hangs keeps its socket open. One rule for all windows and whatever the engine is at: it
-answers, or it makes progress, or it is replaced.
+A process that was stopped or hangs keeps its socket open. So the rule is: an engine answers, or makes progress, or is
+replaced.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from engine.common.version import __version__
 T = TypeVar("T")
 _MAX_UNSENT_NBYTES = 64 * 1024 * 1024
 _AGAIN_S = 0.1
-"""Between tries to connect to an engine that others wait for, too."""
+"""Pause between attempts to connect to an engine whose queue of connections is full."""
 _SIGN_OF_LIFE = messages.StatusQuery(id=0)
 """Callers count their requests from 1."""
 
@@ -37,7 +37,7 @@ EngineReply = messages.FillReply | messages.AnalyzeReply | messages.Done | messa
 
 
 class EngineSilent(EngineError):
-    """An engine said nothing for longer than it may. `peer` is its process, where known."""
+    """The engine was silent for too long. `peer`: its process, if known."""
 
     def __init__(self, peer: Peer | None) -> None:
         super().__init__("The engine accepts connections but does not answer.")
@@ -45,7 +45,7 @@ class EngineSilent(EngineError):
 
 
 class EngineConnection:
-    """An open connection, made by `open_connection`. Replaces an engine that is silent while it is asked."""
+    """An open connection, made by `open_connection`. It kills an engine that stays silent while a request waits."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class EngineConnection:
         self._unix_peer = peer_of(writer.get_extra_info("socket"))
 
     async def handshake(self, client: str) -> messages.Welcome:
-        """Meet the engine. Raises EngineFailure, ProtocolError, OSError, EOFError."""
+        """Shake hands. Raises EngineFailure, ProtocolError, OSError, EOFError."""
         if not isinstance(self._address, TcpAddress) and not is_own(self._unix_peer):
             raise EngineFailure("unavailable", "The engine's socket is served by another user; set DG_LSP_RUNTIME_DIR.")
         handshake = Handshake(self._address, client, __version__)
@@ -81,11 +81,11 @@ class EngineConnection:
         return said
 
     def listen(self) -> None:
-        """From now on `on_notice` and `on_lost` are told what happens, and requests are answered."""
+        """Start to read: from now on requests are answered, and `on_notice` and `on_lost` are called."""
         self._listening = asyncio.create_task(self._listen(), name="engine reader")
 
     async def request(self, message: Request, on_draft: Callable[[Draft], None] | None = None) -> EngineReply:
-        """Ask and wait; to cancel the task cancels the work. Raises EngineFailure."""
+        """Send a request and wait for the reply; cancelling the task cancels the work. Raises EngineFailure."""
         reply = asyncio.get_running_loop().create_future()
         self._writer.write(self._packed(message))
         self._waiting[message.id] = (reply, on_draft)
@@ -101,7 +101,7 @@ class EngineConnection:
                     self._writer.write(self._packed(messages.Cancel(id=message.id)))
 
     def close(self) -> None:
-        """Close at once; whatever is waited for fails as "unavailable"."""
+        """Close at once; waiting requests fail with "unavailable"."""
         if self._closed:
             return
         self._closed = True
@@ -114,11 +114,11 @@ class EngineConnection:
         self._on_lost(self)
 
     def tasks(self) -> list[asyncio.Task[None]]:
-        """What goes on by itself."""
+        """The background tasks."""
         return [task for task in (self._listening, self._watching) if task]
 
     def peer(self) -> Peer | None:
-        """The process at the other end, where the system knows it; over TCP to find out takes a while."""
+        """The engine's process, if the system knows it; finding it over TCP takes a while."""
         address = self._address
         return listener(address.pid, address.port) if isinstance(address, TcpAddress) else self._unix_peer
 
@@ -162,9 +162,9 @@ class EngineConnection:
             reply.set_result(message)
 
     async def _watch(self) -> None:
-        """While somebody waits: ask an engine that says nothing for a sign of life, and without one end it.
+        """While a request waits, query a silent engine for a sign of life, and kill it if none comes.
 
-        Its event loop gives that sign whatever the model is at.
+        Its event loop answers whatever the model is doing.
         """
         while True:
             began_s = time.monotonic()
@@ -221,14 +221,14 @@ async def open_connection(
 
     try:
         return await answer_or_silence(connect(), peer, timeouts)
-    except BaseException:  # who gives up, too, leaves no connection behind
+    except BaseException:  # no connection may stay open, whoever gives up
         if connection is not None:
             connection.close()
         raise
 
 
 async def started(starter: subprocess.Popen[bytes]) -> None:
-    """Wait until an engine answers, this one or another. Raises EngineFailure with the starter's own sentence."""
+    """Wait until the starter has an engine running. Raises EngineFailure with the starter's own sentence."""
     try:
         _, errors = await asyncio.to_thread(starter.communicate)
     finally:
@@ -241,7 +241,7 @@ async def started(starter: subprocess.Popen[bytes]) -> None:
 
 
 async def answer_or_silence(answer: Awaitable[T], peer: Callable[[], Peer | None], timeouts: Timeouts) -> T:
-    """What `answer` comes to. Raises what it raises, and EngineSilent where `peer` neither gives it nor works on it."""
+    """The result of `answer`. Raises what it raises, and EngineSilent if `peer` neither answers nor works."""
     task = asyncio.ensure_future(answer)
     began_s = moved_s = time.monotonic()
     done = work_done(peer())

@@ -1,5 +1,5 @@
-"""Starting an engine: in a process of its own that outlives the language server. That is begun before the rest of the
-language server is imported, so next to nothing is here."""
+"""Starting an engine, in a process that outlives the language server. It starts before the rest of the language server
+is imported, so this module imports next to nothing."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How an engine is started when none runs; the names but the last are those of the engine's options."""
+    """How an engine is started when none runs. All fields but the last are named as the engine's options."""
 
     model: str = ""
     """Empty: the engine's default."""
     device: str = ""
-    """Empty: the best there is."""
+    """Empty: the best device there is."""
     unload_after_s: float | None = None
     exit_after_s: float | None = None
     http: str = ""
@@ -34,7 +34,7 @@ class Launch:
     starter: tuple[str, ...] = (*python_module("engine.server"), "--detach")
 
     def chosen(self, settings: EngineSettings) -> Launch:
-        """The same, its gaps filled by an editor's settings."""
+        """The same, with an editor's settings for what it leaves open."""
         model = with_options(
             self.model or settings.model,
             tokenizer=settings.tokenizer,
@@ -54,11 +54,11 @@ class Launch:
         )
 
     def command(self) -> list[str]:
-        """The command line; it returns once the engine answers, or with a sentence on stderr."""
+        """The command line. It exits once the engine answers, or with a sentence on stderr."""
         return [*self.starter, json.dumps(self.options())]
 
     def options(self) -> dict[str, str | float]:
-        """What is not left to the engine."""
+        """The options that are set."""
         return {
             field.name: value
             for field in fields(self)
@@ -67,12 +67,12 @@ class Launch:
 
 
 def is_other_release(running: EngineStatus) -> bool:
-    """Whether an engine is not of this package."""
+    """Whether an engine is of another release than this package."""
     return running.engine != __version__
 
 
 def difference(wanted: Launch, running: EngineStatus) -> str:
-    """Where an engine runs otherwise than it would be started, a sentence with the way out; else nothing."""
+    """A sentence about how a running engine differs from `wanted`, with a remedy; empty if it does not."""
     if is_other_release(running):
         return (
             f"The engine is of dg-lsp {running.engine}, this window of {__version__}. It is replaced when the last "
@@ -100,7 +100,7 @@ def difference(wanted: Launch, running: EngineStatus) -> str:
 
 
 def _option(name: str) -> str:
-    """What `dg-lsp engine restart` calls it."""
+    """The option's name for `dg-lsp engine restart`."""
     return name.removesuffix("_s").replace("_", "-")
 
 
@@ -114,13 +114,13 @@ def _is_on(device: str, running: EngineStatus) -> bool:
 
 
 def begin(launch: Launch) -> subprocess.Popen[bytes]:
-    """Begin to start an engine; `started` waits for it. Raises EngineFailure."""
+    """Start an engine; `started` waits for it. Raises EngineFailure."""
     return _process(launch.command())
 
 
 def begin_restart() -> subprocess.Popen[bytes]:
-    """Begin to end the engine that runs and to start one of this release in its place, with the options that it has.
-    Raises EngineFailure."""
+    """Replace the running engine by one of this release, with the same options; `started` waits for it. Raises
+    EngineFailure."""
     return _process([*python_module("engine"), "restart"])
 
 

@@ -1,4 +1,4 @@
-"""The engine as the language server uses it: kept warm, asked with bounds; failures become a sentence or silence."""
+"""The engine as the language server uses it: kept loaded, with time limits; failures go to the status."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from engine.common.request import Draft, Filled, FillRequest
 GPU_DEADLINE_MS = 300.0
 CPU_DEADLINE_MS = 1000.0
 BUSY_AFTER_S = 0.15
-"""Shorter fills would only make a status line flicker."""
+"""The status shows "busy" after this long: earlier, it would flicker."""
 
 _QUIET = ("superseded", "cancelled", "late", "busy", "stopping")
-"""Failures that say nothing about the engine's health."""
+"""Codes of failures that say nothing about the engine's health."""
 
 
 class Resident:
-    """Asks the engine, and tells the board what that is like."""
+    """Sends requests to the engine and reports its health to the status board."""
 
     def __init__(self, client: EngineClient, board: StatusBoard) -> None:
         self.client = client
@@ -29,25 +29,25 @@ class Resident:
         self._long = frozenset[object]()
         self._warming: asyncio.Task[None] | None = None
         self.instructions: bool | None = None
-        """Whether the model follows instructions; None: nobody asked it yet."""
+        """Whether the model follows instructions; None: not known yet."""
         self._device = ""
 
     @property
     def is_ready(self) -> bool:
-        """Whether a fill would be answered without loading anything."""
+        """Whether the model is loaded."""
         return self.client.state.name == "ready"
 
     @property
     def deadline_ms(self) -> float:
-        """How long a first answer may take on the device that the model is on; it may be a CPU until it is known."""
+        """The default deadline of an answer on the model's device; until that is known, a CPU's."""
         return CPU_DEADLINE_MS if not self._device or self._device.startswith("cpu") else GPU_DEADLINE_MS
 
     def learned(self, *, device: str, instructions: bool | None) -> None:
-        """What an engine said of itself."""
+        """Take what the engine's status said."""
         self._device, self.instructions = device, instructions
 
     async def learn(self) -> EngineStatus:
-        """Ask the engine what it is, and keep what matters of the answer. Raises EngineFailure."""
+        """Query the engine's status and keep what matters here. Raises EngineFailure."""
         status = await self.client.status()
         # Where the weights are to go is not yet where they are.
         device = status.device if status.state.name == "ready" else ""
@@ -55,23 +55,23 @@ class Resident:
         return status
 
     def forget(self) -> None:
-        """The engine is gone; the next one may be another on another device."""
+        """The engine is gone; the next one may have another model on another device."""
         self.learned(device="", instructions=None)
 
     def warm(self) -> None:
-        """See to it that the model is loaded, in the background. How often that is tried is the engine's to say."""
+        """Load the model in the background."""
         if self._warming is None:
             self._warming = asyncio.create_task(self._warm(), name="warm the engine")
 
     async def wait_until_ready(self) -> bool:
-        """Wait for the model, within bounds; whether it is there."""
+        """Wait until the model is loaded, for `load_s` at most; return whether it is."""
         self.warm()
         if self._warming and not self.is_ready:
             await asyncio.wait({self._warming}, timeout=self.client.timeouts.load_s)
         return self.is_ready
 
     async def fill(self, request: FillRequest, document: str) -> Filled | None:
-        """The engine's answer, or None where it has none."""
+        """The engine's answer; None where it failed or was superseded."""
         timeout_s = None if request.deadline_ms is None else request.deadline_ms / 1000 + self.client.timeouts.grace_s
         try:
             with self._shown_busy():
@@ -87,7 +87,7 @@ class Resident:
     async def edit(
         self, request: FillRequest, document: str, on_draft: Callable[[Draft], None] | None = None
     ) -> Filled:
-        """The engine's answer to work that somebody waits for; typing goes first. Raises EngineFailure."""
+        """The engine's answer to an edit that the user waits for; typing has priority. Raises EngineFailure."""
         bound_s = self.client.timeouts.edit_s
         with self._shown_busy():
             filled = await self.client.fill(
@@ -102,14 +102,14 @@ class Resident:
         return filled
 
     async def close(self) -> None:
-        """Let go of the engine, which goes on for others."""
+        """Disconnect; the engine keeps running for others."""
         if self._warming:
             self._warming.cancel()
         await self.client.close()
 
     @contextlib.contextmanager
     def _shown_busy(self) -> Generator[None]:
-        """Says that the engine is busy once this has lasted, until the last of several is over."""
+        """Show "busy" once this lasts, until the last of several is done."""
         work = object()
         timer = asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._lasts, work, True)
         try:

@@ -1,4 +1,4 @@
-"""What a status line shows: one word for how things stand, and a sentence where a word is not enough."""
+"""What a status line shows: one word for the state, and a sentence where needed."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ _NOT_LOADED = "The model is not in memory; the next request loads it."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """How things stand."""
+    """The state of the language server and its engine."""
 
     state: Name
     percent: float | None = None
-    """How far loading has come, in [0, 100]; None: unknown."""
+    """Progress of loading, in [0, 100]; None: unknown."""
     message: str = ""
     silence: str = ""
-    """Why the last automatic request showed nothing, in a sentence; empty where it showed something."""
+    """A sentence: why the last automatic request showed nothing. Empty where it showed something."""
     origin: str = ""
-    """Where what the last automatic request showed stands already, "elsewhere: src/shapes.py:12"; empty: the model
-    wrote it."""
+    """Which place the last automatic suggestion is from, as in "from src/shapes.py:12"; empty: the model wrote it."""
     adapter: str = ""
-    """The folder that was learnt by what answered last; empty: the model alone did."""
+    """The tuned folder whose adapter answered last; empty: none did."""
     server: str = ""
-    """Where text goes, however things stand; empty: it stays on this machine."""
+    """The server to which text is sent; empty: it stays on this machine."""
 
 
 class StatusBoard:
-    """Puts together what several parts know. `publish` is told every change, in order."""
+    """Combines what several parts know into one status. `publish` is called with every change, in order."""
 
     def __init__(self, publish: Callable[[Status], None]) -> None:
         self._publish = publish
@@ -49,7 +48,7 @@ class StatusBoard:
         self.current = Status(state="starting")
 
     def engine(self, state: EngineState, server: str = "") -> None:
-        """The engine's state changed; `server` runs its model."""
+        """The engine's state changed. `server`: where its model runs; empty: here."""
         self._server = server
         if state.name == "ready":
             self._trouble = ""
@@ -57,33 +56,33 @@ class StatusBoard:
         self._refresh()
 
     def trouble(self, message: str) -> None:
-        """Something is wrong, in a sentence; "" when it is over."""
+        """A sentence about what is wrong; "" once it is over."""
         self._trouble = message
         self._refresh()
 
     def busy(self, busy: bool) -> None:
-        """The model has been at work for so long that somebody may wonder."""
+        """Whether the model has been working for noticeably long."""
         self._busy = busy
         self._refresh()
 
     def warming(self, warming: bool) -> None:
-        """The model was asked to load, and has not answered yet."""
+        """Whether loading was requested and is not confirmed yet."""
         self._warming = warming
         self._refresh()
 
     def off(self, why: str) -> None:
-        """Suggestions are switched off everywhere, in a sentence; "" when they are not."""
+        """A sentence if suggestions are off everywhere; "" if not."""
         self._off = why
         self._refresh()
 
     def shown(self, silence: str, origin: str) -> None:
-        """The last automatic request showed nothing, and why, in a sentence; "" when it showed something, which stands
-        at `origin` or was written by the model."""
+        """The outcome of the last automatic request. `silence`: a sentence, why it showed nothing, or "". `origin`:
+        where a shown workspace match is from, "" for the model's own text."""
         self._silence, self._origin = silence, origin
         self._refresh()
 
     def learnt(self, folder: str) -> None:
-        """What answered last has learnt this folder; "" for the model alone."""
+        """The tuned folder whose adapter answered last; "" for none."""
         self._adapter = folder
         self._refresh()
 

@@ -1,4 +1,4 @@
-"""How long whatever has to do with the engine may take."""
+"""Time limits of everything that has to do with the engine."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ class Timeouts:
     start_s: float = 90.0
     """For an engine to start and answer."""
     beat_s: float = 1.0
-    """Of silence, while somebody waits, before the engine is asked for a sign of life."""
+    """Silence while a request waits, before the engine is queried for a sign of life."""
     stopped_s: float = 0.5
-    """For that sign, or for a welcome, while its process is stopped (SIGSTOP, or a terminal's Ctrl-Z)."""
+    """For that sign, or for the handshake, while the engine's process is stopped (SIGSTOP, or Ctrl-Z)."""
     idle_s: float = 3.0
-    """The same, while its process does nothing, either; an answer would cost it some work."""
+    """The same, while the process uses no processor time."""
     busy_s: float = 60.0
-    """The same, in all: to import what a model needs may hold up the whole process."""
+    """The same, in total: importing a model's libraries may block the whole process."""
     look_s: float = 0.5
-    """Between looks at its process meanwhile."""
+    """Between checks of the process meanwhile."""
     fill_s: float = 120.0
-    """For an answer, when the caller names no bound."""
+    """For an answer, where the caller sets no limit."""
     grace_s: float = 2.0
-    """An answer may come so much later than its deadline; then it is no longer waited for."""
+    """How much later than its deadline an answer may come; then it is given up."""
     edit_s: float = 600.0
-    """For an edit that somebody waits for and can cancel."""
+    """For an edit, which the user waits for and can cancel."""
     analyze_s: float = 1.5
-    """For what needs no model; a list of actions is of no use later."""
+    """For an analysis without the model; a list of code actions is of no use later."""
     learn_s: float = 1.0
-    """For the engine to say what it is, where an answer waits for that."""
+    """For the engine's status, where an answer waits for it."""
     load_s: float = 60.0
-    """How long somebody who asked for suggestions waits for the model."""
+    """How long a requested suggestion waits for the model to load."""
     return_s: float = 1.0
-    """Between looks for an engine that was stopped and may be started again."""
+    """Between checks whether a stopped engine was started again."""
     first_retry_s: float = 1.0
     last_retry_s: float = 60.0
-    """After a failed start the next one waits, twice as long each time; so it does after engines that ended unasked and
-    answered nothing, from the second on."""
+    """After a failed start the next one waits, twice as long each time; also after the second engine in a row that
+    ended by itself without an answer."""

@@ -24,17 +24,17 @@ _GIT_S = 20.0
 
 
 @click.command()
-@click.argument("folder", type=A_PATH, default=Path(), help="A folder, best a repository.")
+@click.argument("folder", type=A_PATH, default=Path(), help="A folder, usually a repository.")
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print one JSON object, with the commit and when a file last changed in git.",
+    help="Print one JSON object, with the commit and when each file last changed in git.",
 )
 @one_line_errors()
 def files(folder: Path, as_json: bool) -> None:
-    """List the files that may be shown to the model: none that ignore files or the list of secrets exclude, nothing
-    hidden, and nothing through links. No file but ignore files is read."""
+    """List the files that may be shown to the model. Files that ignore files or the list of secrets exclude, hidden
+    files and links are left out. Only ignore files are read."""
     check_folder(folder)
     try:
         root = folder.resolve()
@@ -48,7 +48,7 @@ def files(folder: Path, as_json: bool) -> None:
     ]
     unheeded = sorted(exclusions.unheeded)
     for refusal in unheeded:
-        click.echo(shown(f"dg-lsp: {refusal}: nothing that it is about is listed."), err=True)
+        click.echo(shown(f"dg-lsp: {refusal}: no file that it applies to is listed."), err=True)
     if not as_json and is_read_here():
         click.echo("".join(f"{shown_name(path)}\n" for path in paths), nl=False)
         return
@@ -61,13 +61,12 @@ def files(folder: Path, as_json: bool) -> None:
 
 
 def commit_of(folder: Path) -> str | None:
-    """The commit that is checked out in a folder; None where there is none."""
+    """The commit that is checked out in a folder; None without git."""
     return _git(folder, "rev-parse", "--verify", "HEAD").strip() or None
 
 
 def changed_at(folder: Path) -> dict[str, int]:
-    """When files below a folder were last committed, in seconds since 1970, by their paths from there: those of the
-    last year, where git can tell."""
+    """When files below a folder were last committed, in seconds since 1970, by path: those of the last year."""
     found: dict[str, int] = {}
     # A zero byte is in no name, so that no name can look like a commit.
     options = (f"--since={_SINCE}", "--format=%x00%ct", "--name-only", "--relative", "--no-renames", "-z")

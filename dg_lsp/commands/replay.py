@@ -30,20 +30,20 @@ from engine.common.processes import working_dir
     "--from-git",
     type=A_PATH,
     metavar="REPO",
-    help="Make a session of a git repository's latest commits instead.",
+    help="Generate a session from a git repository's latest commits instead.",
 )
 @click.option("--commits", type=click.IntRange(1), default=3, help="With --from-git: how many commits.")
-@click.option("--seed", type=int, default=0, help="With --from-git: varies how it is typed.")
+@click.option("--seed", type=int, default=0, help="With --from-git: the seed of typing speed and slips.")
 @click.option(
     "--out",
     type=A_PATH,
     metavar="FILE",
-    help="With --from-git: write the session there; don't play it.",
+    help="With --from-git: write the session to a file instead of playing it.",
 )
-@click.option("--client", type=click.Choice(STYLES), default="vscode", help="Whose manners the editor has.")
-@click.option("--model", default="", show_default=False, help="Play with an engine of its own and this model.")
-@click.option("--oracle", is_flag=True, help="Play with a model that knows the session.")
-@click.option("--speed", type=FiniteRange(0.01), default=1.0, help="How many times faster than life.")
+@click.option("--client", type=click.Choice(STYLES), default="vscode", help="The editor to imitate.")
+@click.option("--model", default="", show_default=False, help="Use a separate engine with this model.")
+@click.option("--oracle", is_flag=True, help="Use a test model that knows the session.")
+@click.option("--speed", type=FiniteRange(0.01), default=1.0, help="Playing speed; 2 takes half the time.")
 @one_line_errors()
 def replay(
     session: Path | None,
@@ -56,9 +56,9 @@ def replay(
     oracle: bool,
     speed: float,
 ) -> None:
-    """Run an editing session against a real language server and print how long answers took; last line JSON.
+    """Replay an editing session against a real language server and print how long answers took. The last line is JSON.
 
-    Exits with 1 where an answer was stale or an error.
+    Exits with 1 if any answer was stale or an error.
     """
     if (session is None) == (from_git is None):
         raise click.BadParameter("give a SESSION.jsonl or --from-git REPO")

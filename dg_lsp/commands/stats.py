@@ -15,15 +15,15 @@ from engine.common.exits import one_line_errors
 
 
 @click.command()
-@click.option("--reset", "erase", is_flag=True, help="Forget all counts.")
+@click.option("--reset", "erase", is_flag=True, help="Delete all counts.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @one_line_errors()
 def stats(erase: bool, as_json: bool) -> None:
-    """Show how suggestions were met, by language. The counts never leave this machine."""
+    """Show how many suggestions were shown, accepted and rejected, by language. The counts never leave this machine."""
     path = stats_path()
     if erase:
         reset(path)
-        click.echo("All counts are forgotten.")
+        click.echo("All counts are deleted.")
         return
     found = tallies(path)
     if as_json:
@@ -31,12 +31,12 @@ def stats(erase: bool, as_json: bool) -> None:
     elif found:
         Console().print(_table(found))
     else:
-        click.echo("Nothing was suggested yet.")
+        click.echo("No suggestion was shown yet.")
 
 
 def _table(found: list[Tally]) -> Table:
     table = Table(
-        title="Suggestions", caption="Accepted counts those taken whole; characters also those taken in part."
+        title="Suggestions", caption="accepted: whole suggestions; characters accepted: also of those accepted in part"
     )
     for heading in ("language", "shown", "accepted", "in part", "typed by hand", "rejected", "characters accepted"):
         table.add_column(heading, justify="left" if heading == "language" else "right")

@@ -1,4 +1,4 @@
-"""Which settings hold for a document: the editor's, changed by its project's, and what was switched on or off since."""
+"""The settings of a document: the editor's, its project's `dg-lsp.toml`, and the user's switches on top."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from dg_lsp.config.settings import Settings, applied
 PROJECT_FILE = "dg-lsp.toml"
 MAX_PROJECT_FILE_NBYTES = 64 * 1024
 MAX_DOTS = 200
-"""In one line of it."""
+"""Limit of one line of it."""
 MAX_NAMED = 100
-"""Problems that are named in a session; a file may hold any number."""
+"""How many problems one session reports."""
 _HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 class Configuration:
-    """Workspace folders, settings and switches. `complain` is told each wrong key or value once."""
+    """Workspace folders, settings and switches. `complain` is called once for each wrong key or value."""
 
     def __init__(self, complain: Callable[[str], None]) -> None:
         self._complain = complain
@@ -35,28 +35,28 @@ class Configuration:
         self._folders: dict[str, Path] = {}
         self._initial: object = {}
         self.editor = Settings()
-        """The editor's settings, for what is not about one document."""
+        """The editor's settings, for everything that does not depend on a document."""
         self._projects = Rereading(_parsed, _refused, MAX_PROJECT_FILE_NBYTES)
         self._tables: dict[Path, tuple[dict[str, Any], str]] = {}
         self._real: dict[PurePath, Path] = {}
-        """Of documents and folders where they are, links followed, as far as somebody looked."""
+        """Resolved paths of documents and folders, as far as they were looked at."""
         self._switches = Switches()
 
     @property
     def switched_on(self) -> bool:
-        """Whether anything is suggested anywhere."""
+        """Whether suggestions are on at all."""
         everywhere = self._switches.everywhere
         return self.editor.enabled if everywhere is None else everywhere
 
     def initialize(self, options: object) -> None:
-        """Take the settings an editor starts with; None is none."""
+        """Take the settings of `initializationOptions`; None: none."""
         self._initial = {} if options is None else section(options)
         self.editor = self._applied(Settings(), self._initial)
 
     def change(self, settings: object) -> None:
-        """Take new settings; what they don't name is as it was at the start. None changes nothing.
+        """Take new settings; those that are not named fall back to `initializationOptions`. None changes nothing.
 
-        Where they say something new of what was switched by hand, they count from now on.
+        A setting that changed overrides the user's earlier switch.
         """
         if settings is None:
             return
@@ -82,8 +82,7 @@ class Configuration:
         return tuple(self._folders.values())
 
     def folders_of(self, uri: str) -> Sequence[Path]:
-        """The innermost workspace folders that hold a document: by its name, and where it is, which may be otherwise by
-        links."""
+        """The innermost workspace folders that hold a document: by its path, and by its resolved path."""
         path = place_of(uri)
         if path is None:
             return ()
@@ -93,7 +92,7 @@ class Configuration:
         return tuple(dict.fromkeys(filter(None, found)))
 
     def look(self, uri: str) -> None:
-        """Read the files of a document's projects, if they changed. Touches the disk; in any thread."""
+        """Read the project files for a document if they changed. Touches the disk; may run in any thread."""
         path = place_of(uri)
         for each in filter(None, (path, *self.folders, *self._switches.folders)):
             self._real[each] = _resolved(each)
@@ -101,32 +100,32 @@ class Configuration:
             self._tables[folder] = self._projects.get(folder / PROJECT_FILE)
 
     def forget(self, uri: str) -> None:
-        """A document is gone."""
+        """A document was closed."""
         path = place_of(uri)
         if path:
             self._real.pop(path, None)
 
     def settings_of(self, uri: str) -> Settings:
-        """The settings for a document; a project's own file has the last word, but switches nothing on that is off."""
+        """The settings for a document. A project's file overrides the editor's, but can't switch suggestions on."""
         settings = replace(self.editor, enabled=self.switched_on)
         for folder in self.folders_of(uri):
             table, problem = self._tables.get(folder, ({}, ""))
             if problem:
                 self._name([f"{folder / PROJECT_FILE} {problem}; it is ignored."])
             if table:
-                told = self._applied(settings, table, by_project=True)
-                settings = replace(told, enabled=told.enabled and settings.enabled)
+                changed = self._applied(settings, table, by_project=True)
+                settings = replace(changed, enabled=changed.enabled and settings.enabled)
         return settings
 
     def switch(self, *, enabled: bool, language: str | None = None, folder: str | None = None) -> None:
-        """Turn suggestions on or off: everywhere, for a language, in a folder (by its URI), or for a language there.
+        """Switch suggestions on or off: everywhere, for a language, in a folder (by its URI), or for a language there.
 
         Raises ValueError where `folder` is no URI.
         """
         self._switches.turn(enabled=enabled, language=language, folder=folder)
 
     def why_off(self, uri: str, language: str) -> str:
-        """A sentence where nothing is suggested in a document by choice; empty where it is."""
+        """A sentence if suggestions are switched off in a document; empty if they are on."""
         settings = self.settings_of(uri)
         if self._switches.everywhere is False or not settings.enabled:
             return "Suggestions are switched off."
@@ -139,7 +138,7 @@ class Configuration:
         return "" if enabled else f"Suggestions are switched off in {folder}."
 
     def _places(self, uri: str) -> frozenset[PurePath]:
-        """The names that a document goes by."""
+        """The paths of a document, resolved and not."""
         by_name = {_place(uri), place_of(uri) or _place(uri)}
         return frozenset(by_name | {self._real.get(each, each) for each in by_name})
 
@@ -171,20 +170,20 @@ def _refused(reason: str) -> tuple[dict[str, Any], str]:
 
 
 class Switches:
-    """Remembers how each was turned last: for a language or all of them (None), in a folder or everywhere (None)."""
+    """The user's switches: for a language or all (None), in a folder or everywhere (None)."""
 
     def __init__(self) -> None:
         self._enabled: dict[tuple[str | None, PurePath | None], bool] = {}
 
     def turn(self, *, enabled: bool, language: str | None, folder: str | None) -> None:
-        """Turn one. Raises ValueError where `folder` is no URI."""
+        """Set one switch. Raises ValueError where `folder` is no URI."""
         if folder is not None and not _HAS_SCHEME.match(folder):
             raise ValueError(f"The folder must be a URI such as file:///home/me/project, not {folder!r}.")
         key = language and language.lower(), None if folder is None else _place(folder)
         self._enabled = {each: held for each, held in self._enabled.items() if each != key} | {key: enabled}
 
     def forget(self, language: str | None) -> None:
-        """As if that language, or everything, had never been switched everywhere; folders keep theirs."""
+        """Forget the switch of a language, or of all, that holds everywhere; those in folders stay."""
         self._enabled.pop((language and language.lower(), None), None)
 
     @property
@@ -193,15 +192,14 @@ class Switches:
 
     @property
     def folders(self) -> Sequence[Path]:
-        """Those on this machine."""
+        """The folders on this machine that have switches."""
         return [folder for _, folder in list(self._enabled) if isinstance(folder, Path)]
 
     def nearest(
         self, places: frozenset[PurePath], real: Mapping[PurePath, PurePath], language: str | None
     ) -> tuple[bool, PurePath | None] | None:
-        """Of those for a language, or for all of them, the one that is nearest to a document, which goes by the names
-        `places`, and its folder; of several that are as near, the one that was turned last. `real`: where folders are,
-        links followed."""
+        """The switch for a language (None: for all) in the innermost folder around a document, with that folder; the
+        latest of several. `places`: the document's paths. `real`: resolved paths of folders."""
         holding = [
             (enabled, folder)
             for (each, folder), enabled in reversed(self._enabled.items())
@@ -222,5 +220,5 @@ def _resolved(path: Path) -> Path:
 
 
 def _place(uri: str) -> PurePath:
-    """A path that is inside another one where the document or folder is; of any scheme."""
+    """The path of a document or folder, for a URI of any scheme."""
     return file_of(uri) or PurePosixPath(unquote(uri.partition("#")[0]))

@@ -1,6 +1,6 @@
-"""Files that the model never sees: secrets by their names, and what `.dgignore` and git's own ignore files name.
+"""Files that the model never sees: secrets, by their names, and files that `.dgignore` or git's ignore files exclude.
 
-Only ignore files can let a file back in (with `!`), and only what they excluded; a secret stays one.
+Only an ignore file can include a file again (with `!`), and only one that ignore files exclude; secrets stay excluded.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from dg_lsp.config.rereading import Rereading, as_marked
 from engine.common.errors import BadInput, NotRead
 
 NOTEBOOK_CELL = "vscode-notebook-cell"
-"""The scheme of a cell's URI, whose path is its notebook's."""
+"""The scheme of a notebook cell's URI; its path is the notebook's."""
 _FILE_SCHEMES = ("file", NOTEBOOK_CELL)
 P = TypeVar("P", bound=PurePath)
 MAX_IGNORE_FILE_NBYTES = 256 * 1024
 MAX_DEPTH = 400
-"""Folders around a file, and itself; what lies deeper is not shown."""
+"""Files nested more deeply are excluded."""
 ASK_AGAIN_S = 5.0
-"""After which git is asked again where it did not answer in time."""
-NOT_YET = "its project's files are not read yet"
+"""When git did not answer in time, it is queried again after this long."""
+NOT_YET = "its project's files were not read yet"
 NAMED = "its name or an ignore file says so"
 
 _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|\d++))+$")
-"""What tools and people put behind a name; a copy is as secret as what it was made of."""
+"""Endings of copies; a copy of a secret is a secret."""
 
 _IN_GIT = re.compile(r"(?P<tree>.*?)/\.git/+(?:[^/]*:/*|[^/]+/+)(?P<file>.+)", re.DOTALL)
 _BEHIND_PATH = re.compile(r"[?#].*", re.DOTALL)
@@ -46,20 +46,20 @@ _secrets = Patterns(Path(__file__).with_name("secrets.dgignore").read_text(encod
 
 
 class _Unreadable(BadInput):
-    """An ignore file that can't be heeded. The message is a clause with its name."""
+    """An ignore file that can't be read. The message is a clause with its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ground:
-    """Where ignore files count: `.dgignore` from `top` down, git's own so many folders further in."""
+    """Where ignore files apply: `.dgignore` from `top` down, git's own from `git_depth` folders further in."""
 
     top: Path
     git_depth: int
 
 
 class _Folder:
-    """A folder that is not excluded, as it was found once. `below`: its path from the top. `heeded`: ignore files in it
-    and above that say something, the weightiest first, each with how deep below the top it lies."""
+    """A folder that is not excluded. `below`: its path from the top. `heeded`: the non-empty ignore files in it and
+    above, highest precedence first, each with its depth below the top."""
 
     def __init__(self, below: tuple[str, ...], heeded: tuple[tuple[int, Path, Patterns | str], ...]) -> None:
         self.below = below
@@ -68,8 +68,8 @@ class _Folder:
         """None: an excluded one."""
 
     def excludes(self, name: str) -> bool:
-        """What the ignore files say of a file in it, or a folder, whose name ends in a slash; the deepest that says
-        something decides."""
+        """Whether the ignore files exclude a file in it, or a folder, whose name ends in a slash; the deepest one that
+        matches decides."""
         for depth, file, patterns in self.heeded:
             if isinstance(patterns, str):
                 raise _Unreadable(f"{file} {patterns}")
@@ -80,61 +80,61 @@ class _Folder:
 
 
 class Seen(dict[_Ground, _Folder]):
-    """What one look found on its way, for others at the same time; it is not looked at again."""
+    """Folders that one look has read, shared with others at the same time."""
 
     def __init__(self) -> None:
         self._repositories: dict[Path, Path | None] = {}
 
     def repository(self, folder: Path) -> Path | None:
-        """The innermost one of git that a folder is, or lies in."""
-        found, asked = None, list[Path]()
+        """The innermost git repository that a folder is in."""
+        found, passed = None, list[Path]()
         for each in (folder, *folder.parents):
             if each in self._repositories:
                 found = self._repositories[each]
                 break
-            asked.append(each)
+            passed.append(each)
             if (each / ".git").exists():
                 found = each
                 break
-        self._repositories |= dict.fromkeys(asked, found)
+        self._repositories |= dict.fromkeys(passed, found)
         return found
 
 
 class Exclusions:
-    """Answers for one workspace; reads ignore files again when they change.
+    """Which files of one workspace are excluded; ignore files are read again when they change.
 
-    `look` touches the disk and may be called in any thread; the rest only knows what it found.
+    `look` touches the disk and may run in any thread; the other methods only know what it found.
     """
 
     def __init__(self) -> None:
         self._patterns = Rereading[Patterns | str](_patterns, str, MAX_IGNORE_FILE_NBYTES)
         self._git_files: dict[Path, tuple[Path, Path] | float] = {}
-        """Where it did not answer, the time."""
+        """A time: when git did not answer."""
         self._reasons: dict[str, str] = {}
         self.unheeded = set[str]()
-        """Ignore files that could not be heeded, and why, in clauses; what they are about is hidden."""
+        """Clauses: ignore files that could not be read, and why. Files that they may apply to are excluded."""
 
     def look(self, uri: str, folders: Sequence[Path] = (), seen: Seen | None = None) -> None:
-        """Work out whether a document is excluded. `folders`: those of the workspace."""
+        """Find out whether a document is excluded. `folders`: the workspace's."""
         self._reasons[uri] = self.reason(uri, folders, seen=seen)
 
     @property
     def uris(self) -> Sequence[str]:
-        """Of all of which something is known. In any thread."""
+        """All documents that were looked at. In any thread."""
         return list(self._reasons)
 
     def forget(self, uri: str) -> None:
         self._reasons.pop(uri, None)
 
     def why_excluded(self, uri: str) -> str:
-        """Why the document may not be shown to the model, in a clause; empty where it may."""
+        """A clause: why the document is excluded; empty if it is not."""
         if _is_secret(uri):
             return NAMED
         return "" if place_of(uri) is None else self._reasons.get(uri, NOT_YET)
 
     def reason(self, uri: str, folders: Sequence[Path], *, is_folder: bool = False, seen: Seen | None = None) -> str:
-        """Why a document, or all in a folder, may not be shown to the model, as it is now, or as others have `seen` the
-        folders around it; empty where it may. Touches the disk, and keeps nothing but what is `unheeded`."""
+        """A clause: why a document, or everything in a folder, is excluded now; empty if it is not. `seen`: folders
+        that were read already. Touches the disk."""
         path = place_of(uri)
         if path is None:
             return ""
@@ -179,12 +179,12 @@ class Exclusions:
     def _folder(
         self, ground: _Ground, below: tuple[str, ...], above: tuple[tuple[int, Path, Patterns | str], ...]
     ) -> _Folder:
-        """A folder with its own ignore files before those `above` it."""
+        """A folder with its own ignore files before those from `above`."""
         own = ((len(below), file, self._patterns.get(file)) for file in self._files(ground, below))
         return _Folder(below, (*(each for each in own if each[2]), *above))
 
     def _files(self, ground: _Ground, below: tuple[str, ...]) -> Iterator[Path]:
-        """The ignore files that count from one folder on, the weightiest first."""
+        """The ignore files that apply from one folder on, highest precedence first."""
         holder = ground.top.joinpath(*below)
         yield holder / ".dgignore"
         if len(below) >= ground.git_depth:
@@ -193,8 +193,8 @@ class Exclusions:
             yield from self._of_git(holder)
 
     def _of_git(self, repository: Path) -> tuple[Path, Path]:
-        """To ask git takes milliseconds, so a session does it once for each repository. While it does not answer it is
-        not known what it ignores."""
+        """Git's global ignore files, queried once a session and repository, as that takes milliseconds. Raises
+        _Unreadable while git does not answer."""
         held = self._git_files.get(repository, -math.inf)
         if not isinstance(held, tuple) and time.monotonic() - held > ASK_AGAIN_S:
             try:
@@ -203,7 +203,7 @@ class Exclusions:
                 held = time.monotonic()
             self._git_files[repository] = held
         if not isinstance(held, tuple):
-            raise _Unreadable(f"git does not answer in {repository}, so it is not known what it ignores")
+            raise _Unreadable(f"git does not answer in {repository}, so nobody knows what it ignores")
         return held
 
 
@@ -235,24 +235,24 @@ def _names_secret(path: str) -> bool:
 
 @lru_cache(maxsize=256)
 def file_of(uri: str) -> Path | None:
-    """The file behind a document, also a notebook's behind its cell; None for an untitled or remote one."""
+    """The file of a document, or of a cell's notebook; None for an untitled or remote one."""
     return place_of(uri) if uri.partition(":")[0].lower() in _FILE_SCHEMES else None
 
 
 @lru_cache(maxsize=256)
 def place_of(uri: str) -> Path | None:
-    """Where a document's file is, was or will be, whatever shows it: schemes of version control name older texts of a
-    file, and what must not be seen of the one must not be of the other. None where nothing says so."""
+    """The path of a document's file, for any URI scheme: version control names older texts of a file, and they are
+    excluded with it. None where the URI names no path."""
     scheme, _, rest = uri.partition(":")
     scheme, rest = scheme.lower(), _BEHIND_PATH.sub("", rest)
     authority = rest[2:].partition("/")[0] if rest.startswith("//") and scheme not in _FILE_SCHEMES else ""
     if authority and not scheme.startswith("git"):
-        return None  # A file of another machine. What git is asked for has anything there.
+        return None  # A file on another machine; in git's schemes that part may be anything.
     rest = rest.removeprefix(f"//{authority}") if authority else rest
     if rest.startswith("//") and (os.name != "nt" or rest.lower().startswith("//localhost/")):
         # Another host's files are none of this machine's paths, but on Windows; what this one's would be is judged.
         rest = "".join(rest[2:].partition("/")[1:])
-    # Elsewhere than on Windows names are bytes, of whatever encoding.
+    # Except on Windows, names are bytes in any encoding.
     found = to_fs_path(f"file:{rest}") if os.name == "nt" else os.fsdecode(unquote_to_bytes(rest))
     path = Path(found) if found else None
     if path is None or not path.is_absolute() or "\0" in str(path):
@@ -261,7 +261,7 @@ def place_of(uri: str) -> Path | None:
 
 
 def _checked_out(path: Path) -> Path:
-    """Some schemes name what git holds: its folder, a revision, and the file in the work tree."""
+    """The file in the work tree, for a path inside `.git` that names a revision of it."""
     held = _IN_GIT.fullmatch(path.as_posix())
     return Path(held["tree"] or "/", held["file"]) if held else path
 
@@ -281,8 +281,8 @@ def name_of(uri: str) -> str:
 
 
 def _ground(path: Path, folder: Path | None, seen: Seen) -> _Ground:
-    """git's files count in the repository, `.dgignore` also in the workspace folder around it; else each in the folder,
-    or in the file's own."""
+    """Git's ignore files apply in the repository, `.dgignore` also in the workspace folder around it. Without a
+    repository both apply in the workspace folder, or in the file's folder."""
     folder = folder if folder and path.is_relative_to(folder) and path != folder else None
     repository = seen.repository(path.parent) or folder or path.parent
     top = folder if folder and repository.is_relative_to(folder) else repository

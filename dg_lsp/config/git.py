@@ -1,4 +1,4 @@
-"""git, asked about repositories that may be hostile: no command that their settings name is run."""
+"""Runs git in repositories that may be hostile: no command that their settings name is run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
 }
 _OF_ANOTHER = {f"GIT_{name}" for name in ("DIR", "WORK_TREE", "COMMON_DIR", "INDEX_FILE", "OBJECT_DIRECTORY")}
-"""Variables that name a repository, whichever is asked about: of an editor that git has started."""
+"""Variables that would override the repository; an editor started by git has them set."""
 _GIT_S = 3.0
 _SUFFIX = ".exe" if sys.platform == "win32" else ""
 _LATE_S = 1.0
-"""After its limit, when a child whose window is gone ends by itself."""
+"""How long after its limit git is ended by `timeout`, where this process is gone."""
 _READ = ("HEAD", "config", "config.worktree", "commondir")
-"""Files that git reads first."""
+"""Files that git reads first, and would hang at if they were pipes."""
 
 
 def run_git(repository: Path, *arguments: str, timeout_s: float) -> subprocess.CompletedProcess[bytes]:
@@ -57,7 +57,7 @@ def run_git(repository: Path, *arguments: str, timeout_s: float) -> subprocess.C
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """With git what limits it, and what git has started."""
+    """Kill git, the `timeout` around it, and what git has started."""
     if sys.platform == "win32":
         child.kill()
     else:
@@ -66,13 +66,13 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 def _check_regular(file: Path) -> None:
-    """Raises NotRead for a pipe or the like; what is not there is no concern."""
+    """Raises NotRead for a pipe or the like; a missing file is fine."""
     with suppress(FileNotFoundError, NotADirectoryError), open_regular(file):
         pass
 
 
 def _limited(timeout_s: float) -> list[str | Path]:
-    """What ends a child in time though its window is gone by then, where the system has it."""
+    """The command `timeout`, which ends git even if this process is gone; empty where there is none."""
     # That of Windows does something else.
     if sys.platform == "win32":
         return []
@@ -83,7 +83,7 @@ def _limited(timeout_s: float) -> list[str | Path]:
 
 
 def _found(name: str) -> Path:
-    """A program, by an absolute path: what lies in the working directory is not looked at, whatever the PATH says."""
+    """A program's absolute path. The working directory is never searched, whatever the PATH says."""
     # Not shutil.which, which begins in the working directory on Windows.
     for folder in map(Path, os.get_exec_path()):
         if folder.is_absolute() and os.access(folder / (name + _SUFFIX), os.X_OK):
@@ -92,25 +92,25 @@ def _found(name: str) -> Path:
 
 
 def ignore_files(repository: Path) -> tuple[Path, Path]:
-    """git's ignore files for a repository that lie in none of its folders, the weightier first: its own, which its
-    worktrees share, and `core.excludesFile` as it holds there, else the file that git takes where nothing is set.
+    """Git's ignore files outside the work tree, higher precedence first: `info/exclude`, which worktrees share, and
+    `core.excludesFile` or its default.
 
-    They may not exist. Asks git itself, whose settings include one another; see gitignore(5) for the defaults. Raises
+    They may not exist. Git itself is queried, since its settings include one another; see gitignore(5). Raises
     subprocess.TimeoutExpired, NotRead.
     """
     own = repository / ".git" / "info" / "exclude"
     # In a worktree, a submodule and the like a file says where the repository is.
     if not own.parents[1].is_dir():
-        own = _asked(repository, "rev-parse", "--git-path", "info/exclude") or own
+        own = _path_from_git(repository, "rev-parse", "--git-path", "info/exclude") or own
     settings = os.environ.get("XDG_CONFIG_HOME")
     everywhere = (Path(settings) if settings else home_dir() / ".config") / "git" / "ignore"
-    return own, _asked(repository, "config", "--get", "--path", "core.excludesFile") or everywhere
+    return own, _path_from_git(repository, "config", "--get", "--path", "core.excludesFile") or everywhere
 
 
-def _asked(repository: Path, *question: str) -> Path | None:
-    """The path that git answers with; None where it has none, or is not there."""
+def _path_from_git(repository: Path, *question: str) -> Path | None:
+    """The path that git answers with; None where it has none, or there is no git."""
     with suppress(OSError):
-        asked = run_git(repository, *question, timeout_s=_GIT_S)
-        if asked.returncode == 0:
-            return repository / os.fsdecode(asked.stdout).removesuffix("\n")
+        answer = run_git(repository, *question, timeout_s=_GIT_S)
+        if answer.returncode == 0:
+            return repository / os.fsdecode(answer.stdout).removesuffix("\n")
     return None

@@ -1,4 +1,4 @@
-"""The names that people and editors have for languages, and which of them mean the same."""
+"""Names of languages in settings and editors, and which of them match."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 ALL = "*"
-"""Every language."""
+"""Matches every language."""
 _LIKE = 0.7
 
 
@@ -32,12 +32,11 @@ _KNOWN = _words(
     vhdl vim vimdoc viml vlang vue wgsl wit xml xsl yaml yara zig zsh
     """
 )
-"""As editors call them; any other may be one, too."""
+"""Identifiers that editors use; others may exist."""
 
 
 def is_on(switches: Mapping[str, bool], language: str) -> bool:
-    """Whether a language is, by settings: what they say of it by its whole name goes before what they say of its parts,
-    and that before what they say of all."""
+    """Whether a language is switched on. Its full name decides before a part of it, and that before `*`."""
     named = [(name, enabled) for name, enabled in switches.items() if is_meant(name, language)]
     whole = [enabled for name, enabled in named if name.lower() == language.lower()]
     parts = [enabled for name, enabled in named if name != ALL]
@@ -45,18 +44,17 @@ def is_on(switches: Mapping[str, bool], language: str) -> bool:
 
 
 def is_meant(name: str | None, language: str | None) -> bool:
-    """Whether a name is one for a document's language, which editors may put together of several: `python.django`. None
-    stands for no language in particular."""
+    """Whether a name matches a document's language, which may be composed: `python.django`. None matches only None."""
     if name is None or language is None:
         return name is language
     return name == ALL or name.lower() in (language.lower(), *language.lower().split("."))
 
 
 def unknown_language(name: str) -> str:
-    """A sentence for a name that no editor has for a language, as far as is known; empty for any other."""
+    """A sentence if no known editor uses a name for a language; else empty."""
     low = name.lower()
     if name == ALL or low in _KNOWN or low.partition(".")[0] in _KNOWN:
         return ""
     close = get_close_matches(low[:40], _KNOWN, n=1, cutoff=_LIKE)
-    asked = f": did you mean {close[0]!r}?" if close else "."
-    return f"The setting 'languages' names {name[:40]!r}, which no editor is known to call a language{asked}"
+    hint = f": did you mean {close[0]!r}?" if close else "."
+    return f"The setting 'languages' names {name[:40]!r}, which no editor is known to call a language{hint}"

@@ -1,4 +1,4 @@
-"""Looks at the files of projects, which may lie on a disk that does not answer, away from the event loop."""
+"""Looks at project files in threads, since their disk may not answer."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from dg_lsp.config.exclusion import Seen
 log = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 1.0
-"""How long what a look found is new."""
+"""How long a look counts as fresh."""
 LOOK_S = 2.0
-"""For one look; who waits for it goes on then with what was known before."""
+"""Time limit of one look; then waiters continue with what was known before."""
 TRUSTED_S = 5.0
-"""How long what a look found may be gone by while there is no newer one."""
+"""How long a look's findings may be used while no newer look is done."""
 SOON_S = 0.03
-"""By then most keys are answered; a look beside them, in the same interpreter, holds them up."""
+"""Delay of a look after a key: a look at the same time would slow down the answer."""
 AT_ONCE = 2
-"""Threads, beside those that hang."""
+"""Number of threads, hung ones not counted."""
 TELL_AGAIN_S = 0.01
-"""Between two times that the event loop is told of what was found."""
+"""Interval in which the event loop hears of findings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Look:
-    """One that is under way, or waits until a thread comes to it."""
+    """A look that is running or queued."""
 
     uri: str
-    asked_s: float
+    requested_s: float
     done: asyncio.Future[None]
 
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """A thread's rest of its batch, and since when it is at the look it is at."""
+    """A thread: the rest of its batch, and when its current look started."""
 
     batch: deque[_Look] = field(default_factory=deque)
     begun_s: float = field(default_factory=time.monotonic)
@@ -50,10 +50,10 @@ class _Worker:
 
 
 class Looking:
-    """Calls `look(uri, seen)` in threads that nobody waits for at the end, again and again as somebody asks. Files that
-    are asked for together are looked at one after another, with what was `seen` since they were asked for.
+    """Calls `look(uri, seen)` in threads, which are not joined at exit. Files that are requested together are looked at
+    one after another and share `seen`.
 
-    `looked(uri)` is told on the event loop, before anybody who waits goes on.
+    `looked(uri)` is called on the event loop, before waiters continue.
     """
 
     def __init__(
@@ -68,32 +68,32 @@ class Looking:
         self._looked_at_s: dict[str, float] = {}
         self._under_way: dict[str, _Look] = {}
         self._lock = threading.Lock()
-        """For what follows, which threads share."""
+        """For the attributes below, which threads share."""
         self._queue = deque[deque[_Look]]()
         self._workers = set[_Worker]()
         self._found = list[_Look]()
         self._is_telling = False
         self._forgot_s = -math.inf
-        """When something was forgotten last; what was seen before counts for no look from then on."""
+        """When something was forgotten last; `seen` from before is not used after it."""
 
     def is_fresh(self, uri: str) -> bool:
         return self._age_s(uri) < LOOK_AGAIN_S
 
     def is_trusted(self, uri: str) -> bool:
-        """Whether what the last look found may be gone by."""
+        """Whether the last look's findings may be used."""
         return self._age_s(uri) < TRUSTED_S
 
     async def at(self, *uris: str) -> None:
-        """Look, unless that was done a moment ago; what takes too long is no longer waited for, now or later."""
+        """Look at files, except fresh ones; wait `LOOK_S` at most."""
         stale = [uri for uri in dict.fromkeys(uris) if not self.is_fresh(uri)]
         self._begin([uri for uri in stale if uri not in self._under_way])
         for look in [self._under_way[uri] for uri in stale]:
-            left_s = look.asked_s + LOOK_S - self._clock_s()
+            left_s = look.requested_s + LOOK_S - self._clock_s()
             if left_s > 0 and not look.done.done():
                 await asyncio.wait({look.done}, timeout=left_s)
 
     def forget(self, uri: str) -> None:
-        """Look anew when asked next; a look under way may have come too early."""
+        """Look again at the next request; a running look may have come too early."""
         self._looked_at_s.pop(uri, None)
         self._under_way.pop(uri, None)
         with self._lock:
@@ -104,7 +104,7 @@ class Looking:
 
     def _begin(self, uris: Sequence[str]) -> None:
         loop, now_s = asyncio.get_running_loop(), self._clock_s()
-        batch = deque(_Look(uri=uri, asked_s=now_s, done=loop.create_future()) for uri in uris)
+        batch = deque(_Look(uri=uri, requested_s=now_s, done=loop.create_future()) for uri in uris)
         if batch:
             self._under_way |= {look.uri: look for look in batch}
             self._enqueue(batch)
@@ -122,7 +122,7 @@ class Looking:
         threading.Thread(target=self._work, args=(worker, loop), name="look at files", daemon=True).start()
 
     def _replace_if_hung(self, worker: _Worker) -> None:
-        """Let another thread go on with what one left that hangs; that one ends as soon as it can."""
+        """Give the batch of a hung thread to another one; the hung one ends as soon as it can."""
         with self._lock:
             if worker not in self._workers:
                 return
@@ -148,7 +148,7 @@ class Looking:
                     loop.call_soon_threadsafe(self._tell)
 
     def _next(self, worker: _Worker) -> _Look | None:
-        """What a worker is to look at now; None where nothing is left, or another took its place."""
+        """A worker's next look; None where nothing is left, or the worker was replaced."""
         with self._lock:
             if worker not in self._workers:
                 return None
@@ -163,7 +163,7 @@ class Looking:
             return worker.batch.popleft()
 
     def _tell(self) -> None:
-        """On the event loop: take in what was found until now, and what comes soon in one go."""
+        """On the event loop: take all findings so far, and soon the next ones together."""
         with self._lock:
             found, self._found = self._found, []
             self._is_telling = bool(found)

@@ -1,4 +1,4 @@
-"""git's patterns, matched in time linear in the path: whoever wrote them may be no friend."""
+"""Git's ignore patterns, matched in time linear in the path, since they may be hostile."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from engine.common.errors import BadInput
 
 MAX_PATTERNS = 4000
 IGNORES_CASE = sys.platform in ("darwin", "win32")
-"""As git does where file systems do: there it sets `core.ignoreCase` for each repository."""
+"""On these systems git sets `core.ignoreCase` in each repository."""
 _INSIDE = "ps_d"
-"""The group of pathspec's that holds the slash behind a folder's name."""
+"""pathspec's group for the slash after a folder's name."""
 _ANY_FOLDER = f"(?P<{_INSIDE}>/)"
-"""What pathspec makes of `*/`: to be found anywhere in a path, where all others begin with it."""
+"""pathspec's expression for `*/`, the only one that is not anchored at the path's start."""
 
 
 class TooMuch(BadInput):
-    """The patterns are more, or longer, than can be matched. The message is a clause about the file."""
+    """The patterns are too many or too long. The message is a clause about the file."""
 
 
 class Patterns:
     """The lines of one ignore file. Raises TooMuch.
 
-    pathspec translates them; matching is done here, one by one, since its own way is `re`, whose time has no bound, or
-    a set of re2's, which finds nothing, without a word, once its memory is spent.
+    pathspec translates them; they are matched here, one by one. Its own matching is by `re`, whose time has no bound,
+    or by a set of re2, which silently finds nothing once its memory is used up.
     """
 
     def __init__(self, lines: Iterable[str]) -> None:
@@ -57,13 +57,14 @@ class Patterns:
                 raise TooMuch("has a pattern that is too long") from None
 
     def __bool__(self) -> bool:
-        """Whether they say anything."""
+        """Whether there are any patterns."""
         return bool(self._patterns)
 
     def verdict(self, path: str) -> bool | None:
-        """What the last line that is about a path says: excluded or let in; None where none is.
+        """The verdict of the last pattern that matches a path: excluded (True) or included again (False); None: none
+        matches.
 
-        A folder's path ends in a slash. What is about a folder above is not about the path.
+        A folder's path ends in a slash. A pattern that matches a folder above does not match the path.
         """
         # As the lines were read: what is no UTF-8 in a name is none in a pattern either.
         path = path.encode(errors="surrogateescape").decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Small files of a project, which may be anything and change at any time. For threads that may wait: see `looking`."""
+"""Small project files, read again when they change. For threads that may block: see `looking`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class Rereading(Generic[T]):
-    """What `parse` makes of a file's bytes, and `refuse` of a clause that says why it is not read.
+    """Cached results of `parse(bytes)`, or of `refuse(clause)` where a file is not read.
 
-    What is missing or can't be opened is empty, and so is a folder and the empty device.
+    A file that is missing or can't be opened counts as empty, and so do a folder and the empty device.
 
-    A file is read again when it changed.
+    A file is read again once it has changed.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class Rereading(Generic[T]):
 
 
 def as_marked(raw: bytes) -> str:
-    """The text of bytes by their byte order mark; what can't be read is replaced."""
+    """Decode bytes by their byte order mark; invalid bytes are replaced."""
     mark, encoding = mark_of(raw)
     return raw[len(mark) :].decode(encoding, errors="replace")
 
 
 def file_signature(path: Path) -> int | None:
-    """A number that is another once the file has changed; None where there is none to look at."""
+    """A number that differs once the file has changed; None where there is no such file."""
     try:
         found = path.stat()
     except (OSError, ValueError):

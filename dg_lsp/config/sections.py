@@ -1,4 +1,4 @@
-"""Where our settings stand among those that an editor sends. Needed before anything heavy is imported."""
+"""Finds our settings among those that an editor sends. Imported before anything heavy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 SECTIONS = ("dg-lsp", "dg")
-"""The names under which editors may keep them among those of others."""
+"""The names of our section."""
 COPILOTS = frozenset(
     {
         "editorInfo",
@@ -21,15 +21,15 @@ COPILOTS = frozenset(
         "github",
     }
 )
-"""What clients of Copilot's language server tell that server by these names, and us with it."""
+"""Keys that clients of Copilot's language server send, which are not ours."""
 
 
 def section(given: object) -> object:
-    """Ours, where an editor sends them under a name or alone."""
+    """Our settings, whether the editor sends them under a section name or alone."""
     ours = given
     if isinstance(given, Mapping):
         table = cast(Mapping[str, object], given)
         alone = {key: value for key, value in table.items() if key not in COPILOTS}
         ours = next((table[name] for name in SECTIONS if name in table), alone)
-    # Lua has one empty table for both.
+    # Lua can't tell an empty table from an empty list.
     return {} if ours == [] else ours

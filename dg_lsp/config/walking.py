@@ -1,4 +1,4 @@
-"""The files of folders that may be shown to the model, as far as their folders tell."""
+"""Walks folders for files that may be shown to the model."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from dg_lsp.config.exclusion import Exclusions, Seen
 
 MAX_ENTRIES = 200_000
-"""Of folders that are looked through for files."""
+"""Limit of directory entries in one walk."""
 
 
 def files_below(folders: Sequence[Path], exclusions: Exclusions, wanted: Callable[[str], bool]) -> Iterator[Path]:
-    """Files with `wanted` names, none twice, not through links, and none in hidden or excluded folders. Whether a file
-    itself is excluded is asked of no one yet."""
+    """Files with `wanted` names, each once, without links, hidden folders and excluded folders. Whether a file itself
+    is excluded is not checked."""
     roots = dict.fromkeys(map(str, folders))  # One of them may lie in another.
     left, entries, seen = [*reversed(roots)], 0, Seen()
     while left and entries < MAX_ENTRIES:

@@ -1,4 +1,4 @@
-"""From one text to another: the fewest whole lines that must be replaced."""
+"""Line diffs between two texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Replacement:
 
 
 def replacements(old: str, new: str, shift: int = 0) -> list[Replacement]:
-    """What leads from `old` to `new`, in order; lines that did not change are not in it. `shift`: where `old` is."""
+    """The replacements that turn `old` into `new`, in order, without unchanged lines. `shift`: the offset of `old`."""
     before, after = lines(old), lines(new)
     starts = list(accumulate(map(len, before), initial=shift))
     return [
@@ -30,9 +30,9 @@ def replacements(old: str, new: str, shift: int = 0) -> list[Replacement]:
 
 
 def _without_common_ends(start: int, old: str, new: str) -> Replacement:
-    """A cursor that stands in what is the same stays where it is, if only what differs is replaced."""
+    """Replace only what differs, so that a cursor in unchanged text stays where it is."""
     head, tail = common_ends(old, new)
-    # No edit may begin or end inside of a line break.
+    # No edit may begin or end inside a line break.
     head -= old[head - 1 : head] == "\r" and head > 0
     tail -= tail > 0 and old[len(old) - tail] == "\n" and old[len(old) - tail - 1 : len(old) - tail] == "\r"
     return Replacement(start=start + head, end=start + len(old) - tail, new=new[head : len(new) - tail])

@@ -1,8 +1,8 @@
 """The documents an editor has open, as snapshots that never change.
 
-Out-of-order and impossible messages are expected: a change to an unknown document is refused, a range outside of the
-text is mapped into it (see `positions`). A document whose change could not be read is forgotten, since nobody knows its
-text any more; it is known again when the editor sends all of it.
+Messages may be out of order or impossible: a change to an unknown document is refused, a range outside the text is
+clamped (see `positions`). A document whose change could not be read is forgotten, since its text is unknown, until the
+editor sends all of it.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ log = logging.getLogger(__name__)
 
 REMEMBERED_AFTER_CLOSING = 8
 MOST_EDITS = 16
-"""Of one notification, that are told one by one: each costs as much as the document is long, here and wherever somebody
-follows it. What changes at more places at once is replaced or formatted, and one edit."""
+"""A notification with more edits counts as one edit: each costs time linear in the document, and so many at once are a
+replacement or formatting."""
 NOT_OPEN = "The document is not open."
-"""Why nothing can be done in one."""
-NO_POLICY = "What settings say of the document could not be told; the server's log says why."
-"""Why nothing is done in one."""
+"""Shown for a document that is not open."""
+NO_POLICY = "The settings for this document can't be determined; the server's log says why."
+"""Shown for a document whose policy failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What settings and the project's files say of a document."""
+    """What the settings and the project's files allow for a document."""
 
     settings: Settings = field(default_factory=Settings)
     off: str = ""
-    """Why nothing is suggested or edited in it, a sentence; empty where it is."""
+    """A sentence: why nothing is suggested or edited in it; empty: suggestions are on."""
     may_show: bool = True
-    """Whether the model may see it, beside other documents too."""
+    """Whether the model may see it, also as context of other documents."""
 
 
 class OpenedText(Protocol):
-    """What a client says of a document that it opens."""
+    """A document as the client opens it."""
 
     @property
     def uri(self) -> str: ...
@@ -63,15 +63,15 @@ class Snapshot:
     uri: str
     language: str
     version: int | None
-    """None: the client counts none, and takes edits for none."""
+    """None: the client counts no versions."""
     lines: Lines
     encoding: Encoding = "utf-16"
-    """In which its positions count."""
+    """The encoding of its positions."""
     policy: Policy = field(default_factory=Policy)
     notebook: str = ""
-    """By its URI, the one that this is a cell of."""
+    """The URI of the notebook whose cell it is; empty: it is no cell."""
     around: Around = NOTHING_AROUND
-    """What stands in the notebook's other cells."""
+    """The text of the notebook's other cells."""
 
     @property
     def text(self) -> str:
@@ -79,47 +79,47 @@ class Snapshot:
 
     @property
     def file_uri(self) -> str:
-        """Of the file that it is, or is a cell of: settings and exclusion go by it."""
+        """The URI of its file, or its notebook's: settings and exclusion depend on it."""
         return self.notebook or self.uri
 
     @property
     def folder(self) -> str:
-        """Where its file lies; empty where it has none on this machine, or one whose name is no text."""
+        """The folder of its file; empty where it has no file on this machine, or one whose name is not UTF-8."""
         path = file_of(self.file_uri)
         return sendable(path.parent) if path else ""
 
     @property
     def may_hold_magics(self) -> bool:
-        """Whether it is a cell of Python, as IPython runs it."""
+        """Whether it is a Python cell, which may hold IPython's magics."""
         is_cell = bool(self.notebook) or self.uri.startswith(f"{NOTEBOOK_CELL}:")
         return is_cell and self.language == ipython.LANGUAGE
 
     @property
     def content_language(self) -> str:
-        """In which language its text is; a cell's first line may say another than the editor knows."""
+        """The language of its text; a cell's first line (`%%bash`) may change it."""
         return ipython.language_of(self.text) if self.may_hold_magics else self.language
 
     def as_code(self, text: str) -> str:
-        """A piece of its text as the engine is to have it: of the same length."""
+        """A piece of its text without magics, for the engine; of the same length."""
         has_magics = self.may_hold_magics and self.content_language == ipython.AS_CODE
         return ipython.without_magics(text) if has_magics else text
 
     def as_written(self, text: str, original: str) -> str:
-        """What the engine made of `as_code(original)`, as it belongs into the document."""
+        """The engine's version of `as_code(original)`, with its magics restored."""
         return ipython.with_magics(text, original) if self.as_code(original) != original else text
 
     def may_be_of(self, version: int | None) -> bool:
-        """Whether it is of that version, as far as anybody knows."""
+        """Whether it may be of that version; unknown versions match."""
         return None in (version, self.version) or version == self.version
 
     def is_as(self, other: Snapshot | None) -> bool:
-        """Whether the same is written in it, and around it."""
+        """Whether its text and the cells around it are the same."""
         return other is not None and self.lines is other.lines and self.around == other.around
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """`removed` at `start` gave way to `inserted`; offsets count in the text as it was just before this edit."""
+    """`removed` at `start` was replaced by `inserted`. Offsets are those of the text just before this edit."""
 
     start: int
     removed: str
@@ -127,18 +127,18 @@ class Edit:
 
     @property
     def end(self) -> int:
-        """Behind what was inserted, in the text as it is then."""
+        """The offset after the inserted text, in the text after the edit."""
         return self.start + len(self.inserted)
 
     @property
     def takes_back(self) -> bool:
-        """Whether there is only less than before: some editors put the indent of a deleted line in again."""
+        """Whether it only deletes; some editors insert the indent of a deleted line again."""
         return self.removed != self.inserted and self.removed.startswith(self.inserted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What one notification did to a document."""
+    """The effect of one `didChange` notification on a document."""
 
     before: Snapshot
     after: Snapshot
@@ -146,8 +146,8 @@ class Change:
 
 
 class Documents:
-    """Open documents, and the last few that were edited and closed. `policy(uri, language)` is asked when a document is
-    opened and when `renew` is called, not for each key; where that fails, nothing is done in this one document."""
+    """Open documents, and the last few that were edited and closed. `policy(uri, language)` is called when a document
+    is opened and by `renew`, not for each key; if it raises, suggestions are off in that document."""
 
     def __init__(
         self, encoding: Encoding = "utf-16", policy: Callable[[str, str], Policy] = lambda uri, language: Policy()
@@ -162,7 +162,7 @@ class Documents:
         self._notebooks = Notebooks(self._read)
 
     def open(self, item: OpenedText) -> Snapshot:
-        """Take a document in; one that is open already is replaced."""
+        """Open a document; an open one of the same URI is replaced."""
         notebook = self._notebooks.holding(item.uri)
         snapshot = Snapshot(
             uri=item.uri,
@@ -181,9 +181,9 @@ class Documents:
         return snapshot
 
     def change(self, uri: str, version: int | None, events: Iterable[TextDocumentContentChangeEvent]) -> Change | None:
-        """Apply the changes in order; None where the document is unknown.
+        """Apply changes in order; None where the document is unknown.
 
-        One that was forgotten is known again from the first change that holds all of its text.
+        A forgotten document is known again from the first change with all of its text.
         """
         events = list(events)
         before = self._open.get(uri) or self._found(uri, events)
@@ -201,8 +201,7 @@ class Documents:
         return Change(before=before, after=self._in_notebook(after), edits=edits)
 
     def close(self, uri: str) -> None:
-        """The editor let go of it; what was edited stays remembered for a while, but for a cell's text, which was
-        deleted."""
+        """Close a document. An edited one is remembered for a while, except a cell, which was deleted."""
         self._open.pop(uri, None)
         self._lost.pop(uri, None)
         if uri in self._edited and self._edited[uri].notebook:
@@ -213,7 +212,7 @@ class Documents:
             del self._edited[forgotten]
 
     def forget(self, uri: str) -> Snapshot | None:
-        """Drop a document whose text is no longer known, and tell what it was; None where it was not open."""
+        """Forget the text of a document and return its last snapshot; None where it was not open."""
         lost = self._open.pop(uri, None)
         if lost:
             self._lost[uri] = lost
@@ -222,36 +221,36 @@ class Documents:
         return lost
 
     def open_notebook(self, uri: str, cells: Sequence[NotebookCell]) -> None:
-        """Take in which cells a notebook has; their texts come by `open`."""
+        """Register a notebook's cells; their texts come by `open`."""
         self._notebooks.open(uri, cells)
         self._adopt(uri, cells)
 
     def splice_cells(self, notebook: str, start: int, count: int, cells: Sequence[NotebookCell]) -> None:
-        """Put cells in the place of others; which are open says `open` and `close`. Raises UnknownCells."""
+        """Replace cells by others; `open` and `close` handle their texts. Raises UnknownCells."""
         self._notebooks.splice(notebook, start, count, cells)
         self._adopt(notebook, cells)
 
     def renew_cells(self, notebook: str, cells: Sequence[NotebookCell]) -> bool:
-        """Take what cells are now; whether any is of another kind."""
+        """Update cells; return whether the kind of any changed."""
         return self._notebooks.renew(notebook, cells)
 
     def close_notebook(self, uri: str) -> None:
-        """Its cells' documents are closed, or their order is no longer known."""
+        """Forget a notebook: its cells are closed, or their order is unknown."""
         self._notebooks.close(uri)
 
     def is_notebook(self, uri: str) -> bool:
         return self._notebooks.is_open(uri)
 
     def cells(self, notebook: str) -> Sequence[str]:
-        """The documents of a notebook's cells; none for what is no notebook."""
+        """The URIs of a notebook's cells; none for anything else."""
         return self._notebooks.cells(notebook)
 
     def file_uri(self, uri: str) -> str:
-        """Of the file that a document is, or is a cell of."""
+        """The URI of a document's file, or of its notebook's."""
         return self._notebooks.holding(uri) or uri
 
     def renew(self, file_uri: str | None = None) -> None:
-        """Settings or a project's files changed, for one file or for all: ask for policies again."""
+        """Renew policies, for one file or for all: settings or project files changed."""
         for held in (self._open, self._lost, self._edited):
             for snapshot in list(held.values()):
                 if file_uri not in (None, snapshot.file_uri):
@@ -265,32 +264,32 @@ class Documents:
         return held and self._in_notebook(held)
 
     def of_file(self, file_uri: str) -> Sequence[Snapshot]:
-        """The open documents of a file: itself, or its cells. In any thread."""
+        """The open documents of a file: one, or a notebook's cells. In any thread."""
         return [held for held in list(self._open.values()) if held.file_uri == file_uri]
 
     def uris(self) -> Sequence[str]:
-        """Of all open documents whose text is known. In any thread."""
+        """The URIs of all open documents whose text is known. In any thread."""
         return list(self._open)
 
     def others(self, uri: str) -> Sequence[Snapshot]:
-        """All open or lately edited documents but `uri`."""
+        """All open or recently edited documents except `uri`."""
         return [held for held in {**self._edited, **self._open}.values() if held.uri != uri]
 
     def known(self, uri: str) -> Snapshot | None:
-        """A document that is open, or was edited and closed lately; without what is around it. In any thread."""
+        """A document that is open, or was edited and closed recently, without the cells around it. In any thread."""
         return self._open.get(uri) or self._edited.get(uri)
 
     def edited(self, uri: str) -> bool:
-        """Whether a document was edited lately."""
+        """Whether a document was edited recently."""
         return uri in self._edited
 
     def _closed(self) -> list[str]:
-        """Those that are remembered, the latest last."""
+        """Closed documents that are remembered, the latest last."""
         return [uri for uri in self._edited if uri not in self._open]
 
     def _forget_renamed(self) -> None:
-        """A text that was saved under another name is open there, and what it was is nobody's context. Editors open
-        the one and close the other in any order, and may end the last line as they save."""
+        """Forget closed documents whose text is open under another name: they were saved as that. Editors open and
+        close in any order, and may add a final line break."""
         if closed := self._closed():
             there = {held.text.rstrip() for held in self._open.values()}
             for uri in closed:
@@ -300,8 +299,8 @@ class Documents:
     def _policy_of(self, file_uri: str, language: str) -> Policy:
         try:
             return self._policy(file_uri, language)
-        except Exception:  # or others would go on by what held before
-            log.exception("What holds for a document could not be told.")
+        except Exception:  # else other documents would keep outdated policies
+            log.exception("The policy of a document could not be determined.")
             return Policy(off=NO_POLICY, may_show=False)
 
     def _in_notebook(self, snapshot: Snapshot) -> Snapshot:
@@ -312,14 +311,15 @@ class Documents:
         return (held.content_language, held.as_code(held.text)) if held else None
 
     def _adopt(self, notebook: str, cells: Sequence[NotebookCell]) -> None:
-        """Cells whose documents were open before go by what holds for the notebook."""
+        """Give cells that were open before their notebook the notebook's policy."""
         for held in (self._open[cell.uri] for cell in cells if cell.uri in self._open):
             if held.notebook != notebook:
                 policy = self._policy_of(notebook, held.language)
                 self._open[held.uri] = replace(held, notebook=notebook, policy=policy)
 
     def _found(self, uri: str, events: list[TextDocumentContentChangeEvent]) -> Snapshot | None:
-        """The last snapshot of a forgotten document whose text `events` bring anew; drops those in front of it."""
+        """The last snapshot of a forgotten document if `events` hold its whole text; drops the events before that
+        one."""
         partial = [isinstance(event, TextDocumentContentChangePartial) for event in events]
         if all(partial):
             return None
@@ -355,6 +355,6 @@ class Documents:
 
 
 def smallest_edit(old: str, new: str) -> Edit:
-    """The one edit that leads from `old` to `new` without what both begin and end with."""
+    """The one edit that turns `old` into `new`, without their common start and end."""
     start, tail = common_ends(old, new)
     return Edit(start=start, removed=old[start : len(old) - tail], inserted=new[start : len(new) - tail])

@@ -1,8 +1,8 @@
-"""What IPython takes in a cell beside Python: magics (`%time`), commands of the shell (`!ls`), questions (`name?`).
+"""IPython's additions to Python: magics (`%time`), shell commands (`!ls`), help (`name?`).
 
-No parser of Python's takes them, so what is sent to the engine has a comment in their place, of the same length: each
-offset stays what it is, and the way back is line by line. What is one is told by its line alone, not by what stands
-around it: a line that goes on with `%name`, without a space, is taken for one.
+Python's parsers reject them, so the engine gets a comment of the same length instead: offsets stay the same, and lines
+can be mapped back. Each line is judged alone: a continuation line that begins with `%name`, without a space, counts as
+a magic.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from engine.common.changes import changed
 from engine.common.newlines import lines
 
 LANGUAGE = "python"
-"""As editors call a cell's."""
+"""The language of a cell in editors."""
 AS_CODE = "ipython"
-"""As the engine calls it: `await` may stand outside of functions."""
+"""The language in the engine, where `await` is allowed outside functions."""
 _MARK = r"(?:%%?(?=[A-Za-z_])|!(?!=)|\?\??(?=[%\w*]))"
 _MAGIC = re.compile(
-    # In a block, or as a value, it stands for something that is there: `0#` for `%t`.
+    # In a block, or as a value, a statement must stay: `0#` for `%t`.
     rf"^(?:(?P<value>[ \t]+|[ \t]*[A-Za-z_][\w.,\[\] \t]*=[ \t]*){_MARK}[^\r\n]?"
     rf"|{_MARK}|[%\w*](?=[%\w.*]*\?\??[ \t]*\r?$))",
     re.MULTILINE,
@@ -45,26 +45,26 @@ _OF_ANOTHER = {
     "svg": "xml",
     "writefile": "plaintext",
 }
-"""Cell magics whose cell holds something else than Python."""
+"""The languages of cells with such a cell magic."""
 
 
 def language_of(text: str) -> str:
-    """In which language a cell of Python is by its first line: `%%bash` makes it one of the shell."""
+    """The language of a Python cell by its first line: `%%bash` makes it shell."""
     found = _CELL_MAGIC.match(text)
     return _OF_ANOTHER.get(found[1].lower(), AS_CODE) if found else AS_CODE
 
 
 def without_magics(text: str) -> str:
-    """The text as Python, of the same length."""
+    """The text with comments for magics, of the same length."""
     return _MAGIC.sub(_commented, text) if any(mark in text for mark in "%!?") else text
 
 
 def with_magics(text: str, original: str) -> str:
-    """`text`, in which lines of `without_magics(original)` may stand, with the lines that they were."""
+    """`text` with the magics of `original` in place of their comments."""
     plain, magic, now = _bare(without_magics(original)), _bare(original), _bare(text)
     if plain == magic:
         return text
-    # For lines that were moved; of those that look alike as Python, a comment must not become a command.
+    # For moved lines. Where a comment and a magic look alike, the comment stays.
     was = dict(zip(plain, magic, strict=True)) | {line: line for line in set(plain) & set(magic)}
     bare, at = list[str](), 0
     for first, last, start, end in changed(plain, now):

@@ -1,6 +1,6 @@
-"""Notebooks: which cells they have, in which order, and what the others say around each of them.
+"""Notebooks: their cells, in order, and the text of the other cells around each.
 
-A cell is a document, with positions of its own; what the model sees of the others goes before and behind its text.
+A cell is a document with its own positions. The other cells' text goes before and after it when the model sees it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from engine.common.errors import EngineError
 
 MARKUP_CHARS = 400
-"""Of a cell of prose; its first lines say what the code behind it is about."""
+"""Characters of a markup cell that the model sees: its first lines say what the code after it is about."""
 _COMMENT: Mapping[str, str] = {
     language: mark
     for mark, languages in {
@@ -31,34 +31,34 @@ class NotebookCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What stands in other cells, above and below one; empty around a document of its own."""
+    """The text of the other cells, above and below one; empty for a document that is no cell."""
 
     above: str = ""
     below: str = ""
     uris: frozenset[str] = frozenset()
-    """The cells whose text it is."""
+    """The cells that the text is from."""
 
 
 NOTHING_AROUND = Around()
 
 
 class UnknownCells(EngineError):
-    """A change that can't be one to a notebook's cells as they are known here."""
+    """A change that does not fit a notebook's cells as they are known here."""
 
 
 class Notebooks:
-    """The order of cells. `read(uri)` is the language of a cell's text, and the text; None where nobody knows it.
+    """The order of cells. `read(uri)` returns the language and the text of a cell, or None where it is unknown.
 
-    For the event loop alone: in another thread, what stood around a cell could be kept after it changed.
+    For the event loop only: another thread could cache what is outdated.
     """
 
     def __init__(self, read: Callable[[str], tuple[str, str] | None]) -> None:
         self._read = read
         self._cells: dict[str, list[NotebookCell]] = {}
         self._holding: dict[str, str] = {}
-        """The notebook of each cell, also of one that was taken out and is open still."""
+        """The notebook of each cell, also of one that was removed and is still open."""
         self._around: dict[str, tuple[str, Around]] = {}
-        """For each notebook, what stands around the cell that was asked for last."""
+        """For each notebook, the text around the cell that was requested last."""
 
     def open(self, notebook: str, cells: Sequence[NotebookCell]) -> None:
         self.close(notebook)
@@ -66,7 +66,7 @@ class Notebooks:
         self.splice(notebook, 0, 0, cells)
 
     def splice(self, notebook: str, start: int, count: int, cells: Sequence[NotebookCell]) -> None:
-        """Put cells in the place of others. Raises UnknownCells where there are no such."""
+        """Replace cells by others. Raises UnknownCells where the range is invalid."""
         held = self._cells[notebook]
         if not 0 <= start <= start + count <= len(held):
             raise UnknownCells(
@@ -77,7 +77,7 @@ class Notebooks:
         self._around.pop(notebook, None)
 
     def renew(self, notebook: str, cells: Sequence[NotebookCell]) -> bool:
-        """Take what cells are now, each in its place; whether that is news: a cell that ran is what it was."""
+        """Update cells in place; return whether anything changed."""
         now = {cell.uri: cell for cell in cells}
         before = self._cells[notebook]
         self._cells[notebook] = [now.get(cell.uri, cell) for cell in before]
@@ -92,17 +92,17 @@ class Notebooks:
         self._holding = {uri: holding for uri, holding in self._holding.items() if holding != notebook}
 
     def forget(self, uri: str) -> None:
-        """A cell's document was closed; one that is in its notebook still may be opened again."""
+        """A cell's document was closed. A cell that is still in its notebook may be opened again."""
         self.rewritten(uri)
         if all(cell.uri != uri for cell in self._cells.get(self.holding(uri), ())):
             self._holding.pop(uri, None)
 
     def rewritten(self, uri: str) -> None:
-        """A cell's document is another, or none any more."""
+        """A cell's document was replaced or closed."""
         self._around.pop(self.holding(uri), None)
 
     def changed(self, uri: str) -> None:
-        """A cell's text is another: what stands around others is, too, but what stands around itself is not."""
+        """A cell's text changed: the text around other cells is outdated, that around itself is not."""
         held = self._around.get(self.holding(uri))
         if held and held[0] != uri:
             self.rewritten(uri)
@@ -111,11 +111,11 @@ class Notebooks:
         return notebook in self._cells
 
     def cells(self, notebook: str) -> Sequence[str]:
-        """The cells that are in a notebook, or were, as long as their documents are open."""
+        """The cells that are in a notebook, or were and are still open."""
         return [uri for uri, holding in self._holding.items() if holding == notebook]
 
     def holding(self, uri: str) -> str:
-        """The notebook that a cell is in; empty for what is no cell."""
+        """The notebook that a cell is in; empty for anything else."""
         return self._holding.get(uri, "")
 
     def around(self, uri: str) -> Around:
@@ -133,15 +133,15 @@ class Notebooks:
         if at is None or read is None:
             return NOTHING_AROUND
         above, below = ([*self._parts(read[0], cells[at].is_code, part)] for part in (cells[:at], cells[at + 1 :]))
-        behind = "".join(text for _, text in below).rstrip()
+        after = "".join(text for _, text in below).rstrip()
         return Around(
             above="".join(text for _, text in above),
-            below=f"\n\n{behind}\n" if behind else "",
+            below=f"\n\n{after}\n" if after else "",
             uris=frozenset(each for each, _ in above + below),
         )
 
     def _parts(self, language: str, is_code: bool, cells: Sequence[NotebookCell]) -> Iterator[tuple[str, str]]:
-        """Cells as parts of a text in a language: what is in it, a blank line behind each, and prose as comments."""
+        """Cells as parts of one text: code in the language, each followed by a blank line, and markup as comments."""
         for cell in cells:
             read = self._read(cell.uri)
             if read is None or not read[1].strip():
@@ -153,5 +153,5 @@ class Notebooks:
 
 
 def _as_comment(text: str, mark: str) -> str:
-    told = text.strip()[:MARKUP_CHARS].splitlines()
-    return "".join(f"{mark} {line.lstrip('# ')}".rstrip() + "\n" for line in told)
+    lines = text.strip()[:MARKUP_CHARS].splitlines()
+    return "".join(f"{mark} {line.lstrip('# ')}".rstrip() + "\n" for line in lines)

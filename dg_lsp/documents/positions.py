@@ -1,9 +1,8 @@
-"""Between LSP positions and string offsets: the only place where the two meet.
+"""Conversion between LSP positions and string offsets; nothing else converts.
 
 LSP counts lines that end in LF, CRLF or a lone CR (no other line separator), and characters in the units of the
-encoding that client and server agreed on. Whatever a client sends is mapped into the text: what lies before it becomes
-its start, what lies behind a line or the text becomes the end of that, what points into a character becomes that
-character's start.
+encoding that client and server agreed on. Invalid positions are clamped: before the text to its start, after a line or
+the text to its end, inside a character to that character's start.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ _UTF8_CONTINUATION = bytes(range(0x80, 0xC0))
 
 @dataclass(frozen=True)
 class Lines:
-    """A text and its lines, which are looked for when somebody asks: most documents are opened and not typed in."""
+    """A text and its lines, which are indexed when first needed: most open documents are never typed in."""
 
     text: str
 
     @cached_property
     def starts(self) -> list[int]:
-        """The offsets at which lines start."""
+        """The offset of each line's start."""
         # Split rather than searched: a document of a megabyte must not hold up the event loop.
         text = self.text
         broken = text.replace("\r\n", " \n").replace("\r", "\n") if "\r" in text else text
@@ -41,10 +40,10 @@ class Lines:
         return list(accumulate(map((1).__add__, map(len, lines)), initial=0))
 
     def replace(self, start: int, end: int, new: str) -> Lines:
-        """The text with [start, end) replaced; only the lines touched are indexed again."""
+        """The text with [start, end) replaced. Only the touched lines are indexed again."""
         text = self.text[:start] + new + self.text[end:]
         shift = len(text) - len(self.text)
-        # One character further left: a CR there and an LF that arrives now become one line break.
+        # One character further left: a CR there and a new LF become one line break.
         first, last = self.line_of(max(start - 1, 0)), self.line_of(end)
         rest = self.starts[last + 1 :]
         until = rest[0] + shift if rest else len(text)
@@ -71,7 +70,7 @@ class Lines:
 
 
 class LineList:
-    """A text to which many changes are made one after the other: each costs its own lines, not the text."""
+    """A text for many changes in a row: each costs time by the lines that it touches, not by the text."""
 
     def __init__(self, text: str) -> None:
         self._lines = _split(text)
@@ -81,17 +80,17 @@ class LineList:
         return "".join(self._lines)
 
     def replace(self, range_: Range, new: str, encoding: Encoding) -> None:
-        """Put `new` in the place of a range of the text as it is now."""
+        """Replace a range of the current text by `new`."""
         places = (self._place(range_.start, encoding), self._place(range_.end, encoding))
         (first, start), (last, end) = sorted(places)
-        # One line further up: a CR there and an LF that arrives now become one line break.
+        # One line further up: a CR there and a new LF become one line break.
         above = max(first - 1, 0)
         kept = [*self._lines[above:first], self._lines[first][:start]]
         touched = _split("".join(kept) + new + self._lines[last][end:])
         self._lines[above : last + 1] = touched if last + 1 == len(self._lines) else touched[:-1]
 
     def _place(self, position: Position, encoding: Encoding) -> tuple[int, int]:
-        """A line's number, and the offset in it."""
+        """The line's number and the offset in it."""
         if position.line >= len(self._lines):
             return len(self._lines) - 1, len(self._lines[-1])
         here = Position(line=0, character=position.character)
@@ -110,7 +109,7 @@ def offset_at(lines: Lines, position: Position, encoding: Encoding) -> int:
     if position.line >= len(lines.starts):
         return len(lines.text)
     start, units = lines.starts[position.line], max(position.character, 0)
-    # No character is narrower than one unit, so what lies further right can't matter.
+    # A character has at least one unit, so the rest of the line can't matter.
     line = lines.text[start : min(lines.line_end(start), start + units)]
     return start + (len(line) if encoding == "utf-32" or line.isascii() else _CHARACTERS[encoding](line, units))
 
@@ -124,7 +123,7 @@ def position_at(lines: Lines, offset: int, encoding: Encoding) -> Position:
 
 
 def span_of(lines: Lines, range_: Range, encoding: Encoding) -> tuple[int, int]:
-    """The offsets of a range, in order even where the client sent them the other way round."""
+    """The offsets of a range, in order even where the client sent them reversed."""
     start, end = offset_at(lines, range_.start, encoding), offset_at(lines, range_.end, encoding)
     return (start, end) if start <= end else (end, start)
 

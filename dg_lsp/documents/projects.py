@@ -1,4 +1,4 @@
-"""What the projects of open documents say of them: which settings hold there, and what the model must not see."""
+"""Policies of open documents by their project's files: settings, and whether the model may see them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dg_lsp.documents.documents import Documents, Policy, Snapshot
 
 
 class Projects:
-    """Keeps the policies of documents as their projects' files say, which are looked at away from the event loop.
+    """Keeps policies up to date with the projects' files, which are read in threads.
 
-    `reads` is told, in another thread, each document whose project is looked at, and `renewed`, on the event loop, one
-    of each file whose policy is known anew. `in_background` runs a look that nobody waits for.
+    `reads` is called in a thread with each document whose project is looked at; `renewed` on the event loop with one
+    document of each file whose policy was renewed. `in_background` runs a look that nobody waits for.
     """
 
     def __init__(
@@ -38,9 +38,9 @@ class Projects:
         self._looks_soon = False
 
     def policy(self, uri: str, language: str) -> Policy:
-        """What holds for a document by the last look at its project."""
+        """A document's policy by the last look at its project."""
         excluded = self._exclusions.why_excluded(uri)
-        why_off = f"The document is kept from the model: {excluded}." if excluded else ""
+        why_off = f"The document is excluded from the model: {excluded}." if excluded else ""
         return Policy(
             settings=self._configuration.settings_of(uri),
             off=why_off or self._configuration.why_off(uri, language),
@@ -48,20 +48,18 @@ class Projects:
         )
 
     async def look(self, uri: str) -> None:
-        """Wait until a document's policy is what its project says now, and no other's is by a look that is old."""
+        """Wait until a document's policy is fresh and no other document's is outdated."""
         self.look_soon(uri)
         await self._looking.at(self._documents.file_uri(uri), *self._outdated(uri))
 
     def look_soon(self, uri: str) -> None:
-        """See to it that policies are what projects say, unless that of a document is so; a key that came just now is
-        answered first."""
+        """Renew all policies soon, unless that of a document is fresh; the current key is answered first."""
         if not self._looking.is_fresh(self._documents.file_uri(uri)) and not self._looks_soon:
             self._looks_soon = True
             asyncio.get_running_loop().call_later(SOON_S, self._look_again)
 
     async def snapshot(self, uri: str) -> Snapshot | None:
-        """A document with its policy of a moment ago; None where it is not open, or changes while its project is looked
-        at."""
+        """A document with a recent policy; None where it is not open, or changes during the look."""
         before = self._documents.get(uri)
         if before:
             self.look_soon(uri)
@@ -70,24 +68,24 @@ class Projects:
         return now if before and now and now.lines is before.lines else None
 
     def look_anew(self) -> None:
-        """Files changed that may be a project's: what is known of them is gone by no longer."""
+        """Project files may have changed: look at all of them again."""
         for held in self._documents.others(""):
             self._looking.forget(held.file_uri)
 
     def forget(self, uri: str) -> None:
-        """The project of a file, or the file itself, is gone."""
+        """A file was closed, or belongs to another project now."""
         self._exclusions.forget(uri)
         self._configuration.forget(uri)
         self._looking.forget(uri)
 
     def forget_all(self) -> None:
-        """What belongs to which project may be otherwise now."""
+        """The workspace folders changed: files may belong to other projects."""
         for held in self._documents.others(""):
             self.forget(held.file_uri)
         self._documents.renew()
 
     def _outdated(self, uri: str) -> list[str]:
-        """Of a document's file and those that the model may see beside it, the ones of which too little is known."""
+        """The files, of a document and of others that may be its context, whose last look is too old."""
         shown = (other.file_uri for other in self._documents.others(uri) if other.policy.may_show)
         each_once = dict.fromkeys((self._documents.file_uri(uri), *shown))
         return [each for each in each_once if not self._looking.is_trusted(each)]
@@ -95,7 +93,7 @@ class Projects:
     def _look_again(self) -> None:
         self._looks_soon = False
         held = dict.fromkeys(each.file_uri for each in self._documents.others(""))
-        # Of these nobody tells when they are no longer remembered, and some were only asked about.
+        # Nobody reports when these are no longer remembered, and some were only queried by clients.
         for uri in self._exclusions.uris:
             if uri not in held:
                 self.forget(uri)

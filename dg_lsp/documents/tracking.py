@@ -1,4 +1,4 @@
-"""What becomes of documents while they are worked on, from a snapshot taken before the first wait to the answer."""
+"""Follows the edits in a document while the engine works on a snapshot of it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from dg_lsp.documents.documents import Change, Edit, Snapshot
 
 @dataclass(slots=True, kw_only=True)
 class Followed:
-    """A snapshot and the edits since. `lost`: nobody knows any more how the document's text came of it."""
+    """A snapshot and the edits since. `lost`: the document's text can't be derived from it any more."""
 
     snapshot: Snapshot
     edits: list[Edit] = field(default_factory=list[Edit])
     lost: bool = False
 
     def span_now(self, start: int, end: int) -> tuple[int, int] | None:
-        """Where [start, end) of the snapshot is in the document now; None where what is in it changed."""
+        """Where [start, end) of the snapshot is in the document now; None where its text changed."""
         if self.lost:
             return None
         for edit in self.edits:
             first, last = edit.start, edit.start + len(edit.removed)
             shift = len(edit.inserted) - len(edit.removed)
-            # Whoever types at a place without width takes it.
+            # Text typed at an empty span changes it.
             at_place = first == start == end
             if first >= end and not at_place:
                 continue
@@ -40,7 +40,7 @@ class Tracking:
 
     @contextlib.contextmanager
     def follow(self, snapshot: Snapshot) -> Generator[Followed]:
-        """Follow a document, which must be as in the snapshot now, for as long as the context lasts."""
+        """Follow a document from its current snapshot for as long as the context lasts."""
         followed = Followed(snapshot=snapshot)
         self._followed.append(followed)
         try:

@@ -1,1 +1,1 @@
-"""Edits that somebody asked for."""
+"""Edits that the user requested: rewrites, fixes, filling placeholders."""

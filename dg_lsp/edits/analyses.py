@@ -1,4 +1,4 @@
-"""What the engine sees in documents without its model: broken lines, places to fill."""
+"""Syntax errors and placeholders in documents, found by the engine without its model."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from engine.common.analysis import Analysis, SyntaxErrorRegion
 
 NOTHING = Analysis(errors=())
 FAR_CHARS = 2000
-"""Between broken lines and a place where the cause may lie, at the most."""
+"""Largest distance between an error and a possible cause."""
 CAUSES = 3
 
 
 class Analyses:
-    """Asks the engine, if it runs, and remembers the latest answer: editors ask again and again."""
+    """Queries the engine, if it runs, and caches the latest answer, since editors repeat their requests."""
 
     def __init__(self, resident: Resident) -> None:
         self._resident = resident
         self._latest: tuple[Snapshot, int, Analysis] | None = None
 
     async def at(self, snapshot: Snapshot, cursor: int) -> Analysis:
-        """What a document offers at a cursor; nothing where no engine runs. Raises EngineFailure."""
+        """A document's errors and the placeholder at a cursor; none where no engine runs. Raises EngineFailure."""
         if self._latest and self._latest[0].is_as(snapshot) and self._latest[1] == cursor:
             return self._latest[2]
         client = self._resident.client
@@ -41,15 +41,15 @@ class Analyses:
 
 
 def errors_in(analysis: Analysis, start: int, end: int) -> list[SyntaxErrorRegion]:
-    """Those that a span touches."""
+    """The errors that a span touches."""
     return [each for each in analysis.errors if each.start <= end and each.end >= start]
 
 
 def error_request(
     snapshot: Snapshot, analysis: Analysis, errors: Sequence[SyntaxErrorRegion], n: int = 1
 ) -> EditRequest:
-    """Mend some errors of those that were found, wherever near them their causes lie; the others, but for one
-    in which the likeliest cause of these lies, stay as they are."""
+    """A request to fix some errors, including nearby places that may cause them. Other errors are left alone, except
+    one that holds the likeliest cause."""
     start, end = min(each.start for each in errors), max(each.end for each in errors)
     likeliest = [each.spots[0] for each in errors if each.spots]
     others = [each for each in analysis.errors if not any(each.start <= spot <= each.end for spot in likeliest)]

@@ -1,4 +1,4 @@
-"""Edits that somebody asked for: what the engine is asked, and what of its answer still fits the document."""
+"""Edits: the requests to the engine, and what of its answers still fits the document."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dg_lsp.workspace.context import ContextSelector
 from engine.common.analysis import Placeholder, PlaceholderKind
 from engine.common.request import Candidate, Draft, Filled, FillRequest
 
-CHANGED = "The text changed while the model was at work on it, so the edit is withheld: ask again."
+CHANGED = "The text was changed while the model worked on it, so the edit was dropped: try again."
 LARGEST_CHARS = 500_000
-"""Longer documents are not looked through for broken syntax."""
+"""Longer documents are not checked for syntax errors."""
 TITLES: dict[PlaceholderKind, str] = {
     "body": "Fill in the body",
-    "placeholder": "Fill in what is still to come",
+    "placeholder": "Fill in the placeholder",
     "arguments": "Fill in the arguments",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditRequest:
-    """[start, end) of a document shall be replaced by `before`, an answer to `request`, `after`."""
+    """A request to replace [start, end) of a document by `before`, the answer to `request`, and `after`."""
 
     snapshot: Snapshot
     start: int
@@ -36,25 +36,26 @@ class EditRequest:
     request: FillRequest
     title: str
     nothing: str
-    """What to say where there is no answer."""
+    """The message where there is no answer."""
     before: str = ""
     after: str = ""
     refused: str = ""
-    """What may not take the place of the span: somebody saw it, and wants something else."""
+    """A replacement that the user has rejected; it is not proposed again."""
     places: tuple[Placeholder, ...] = ()
-    """In the span, in order: each is filled where those before it are, all else stays. None: the span is one gap."""
+    """Placeholders in the span, in order. Each is filled with the earlier ones filled in, the rest stays. Empty: the
+    span is one gap."""
 
     def written(self, answer: str) -> str:
-        """What takes the place of the span."""
+        """The replacement of the span."""
         return self.snapshot.as_written(self.before + answer + self.after, self.snapshot.text[self.start : self.end])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """One way to make an edit, for the document as it is now."""
+    """One version of an edit, for the document as it is now."""
 
     text: str
-    """What takes the place of the span."""
+    """The replacement of the span."""
     candidate: Candidate
     replacements: tuple[Replacement, ...]
 
@@ -62,10 +63,10 @@ class Proposal:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditOutcome:
     snapshot: Snapshot | None = None
-    """The document that the proposals are for."""
+    """The document that the proposals apply to."""
     proposals: tuple[Proposal, ...] = ()
     message: str = ""
-    """Where there is something to say: why there is no proposal, or what could not be heeded."""
+    """A sentence: why there is no proposal, or what was ignored; may be empty."""
     model: str = ""
 
 
@@ -77,13 +78,13 @@ class Edits:
         self._context = context
 
     async def ask(self, edit: EditRequest, on_draft: Callable[[Draft], None] | None = None) -> Filled:
-        """Ask the engine. A newer edit for the same document takes the place of this one. Raises EngineFailure."""
+        """Request an edit from the engine. A newer edit for the same document replaces it. Raises EngineFailure."""
         if edit.places:
             return await self._in_turn(edit)
         return await self._resident.edit(self._request(edit), f"edit {edit.snapshot.uri}", _around(edit, on_draft))
 
     def outcome(self, edit: EditRequest, followed: Followed, filled: Filled) -> EditOutcome:
-        """What the answer is for the document as it is now; nothing may be awaited between this and its use."""
+        """The answer applied to the document as it is now; nothing may be awaited between this and its use."""
         now, span = self._documents.get(edit.snapshot.uri), followed.span_now(edit.start, edit.end)
         if now is None or span is None:
             return EditOutcome(snapshot=edit.snapshot, message=CHANGED)
@@ -127,7 +128,7 @@ class Edits:
         if not useful:
             return edit.nothing
         if edit.request.instruction and self._resident.instructions is False:
-            return f"The model {model} follows no instructions: it rewrote the text without one."
+            return f"The model {model} follows no instructions: yours was ignored."
         return ""
 
 
@@ -142,8 +143,9 @@ def rewrite_request(
     keep: Sequence[tuple[int, int]] = (),
     shown: str | None = None,
 ) -> EditRequest | None:
-    """Rewrite a selection, whose blank ends stay; None where it is blank. `shown`: what was proposed in its place; that
-    is rewritten in turn, and not proposed again. `keep`: spans of the document, as it would be with what was shown."""
+    """A request to rewrite a selection without its blank ends; None where it is blank. `shown`: an earlier proposal,
+    which is rewritten instead and not proposed again. `keep`: spans that stay, with offsets of the document with
+    `shown` in it."""
     selected = snapshot.text[start:end] if shown is None else shown
     old = selected.strip()
     if not old:
@@ -171,14 +173,14 @@ def rewrite_request(
             folder=snapshot.folder,
         ),
         title="Rewriting the selection",
-        nothing="The model found nothing better for the selection that adds no syntax problem."
+        nothing="The model found no rewrite of the selection without new syntax problems."
         if shown is None
-        else "The model found nothing else that adds no syntax problem.",
+        else "The model found no other rewrite without new syntax problems.",
     )
 
 
 def placeholder_request(snapshot: Snapshot, place: Placeholder, max_tokens: int) -> EditRequest:
-    """Fill in what is missing at a place."""
+    """A request to fill in one placeholder."""
     before = window(gap_at(snapshot, place.start))[0] + place.before
     after = place.after + window(gap_at(snapshot, place.end))[1]
     old = "" if place.before else snapshot.as_code(snapshot.text[place.start : place.end])
@@ -197,12 +199,12 @@ def placeholder_request(snapshot: Snapshot, place: Placeholder, max_tokens: int)
             folder=snapshot.folder,
         ),
         title=TITLES[place.kind],
-        nothing="The model has nothing to fill in here.",
+        nothing="The model found nothing to fill in here.",
     )
 
 
 def placeholders_request(snapshot: Snapshot, places: Sequence[Placeholder], max_tokens: int) -> EditRequest:
-    """Fill in what is missing at places that do not overlap, in their order."""
+    """A request to fill in placeholders, which do not overlap, in order."""
     first = placeholder_request(snapshot, places[0], max_tokens)
     if len(places) == 1:
         return first
@@ -211,7 +213,7 @@ def placeholders_request(snapshot: Snapshot, places: Sequence[Placeholder], max_
 
 
 def fix_request(snapshot: Snapshot, start: int, end: int, n: int = 1) -> EditRequest:
-    """Mend the syntax between two offsets; what is broken there may end elsewhere."""
+    """A request to fix the syntax between two offsets; an error there may end outside them."""
     text = snapshot.as_code(snapshot.text)
     return EditRequest(
         snapshot=snapshot,
@@ -221,7 +223,7 @@ def fix_request(snapshot: Snapshot, start: int, end: int, n: int = 1) -> EditReq
             task="fix", prefix=text[:start], old=text[start:end], suffix=text[end:], n=n, folder=snapshot.folder
         ),
         title="Fixing the syntax",
-        nothing="No fix for the syntax was found here.",
+        nothing="No fix for the syntax was found.",
     )
 
 

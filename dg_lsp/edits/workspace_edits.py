@@ -1,4 +1,4 @@
-"""Replacements in a document as the `WorkspaceEdit` that a client can take."""
+"""Replacements in a document as a `WorkspaceEdit` that the client supports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ANNOTATION = "dg-lsp"
 def workspace_edit(
     snapshot: Snapshot, replacements: Sequence[Replacement], label: str, client: types.ClientCapabilities
 ) -> types.WorkspaceEdit:
-    """Versioned where the client can, and annotated as made by a model where it shows that."""
+    """With the document's version, and annotated as made by a model, where the client supports that."""
     edits = [
         types.TextEdit(range=range_of(snapshot.lines, each.start, each.end, snapshot.encoding), new_text=each.new)
         for each in replacements
@@ -32,5 +32,5 @@ def workspace_edit(
     ]
     return types.WorkspaceEdit(
         document_changes=[types.TextDocumentEdit(text_document=document, edits=annotated)],
-        change_annotations={ANNOTATION: types.ChangeAnnotation(label=label, description="Made by a model: read it.")},
+        change_annotations={ANNOTATION: types.ChangeAnnotation(label=label, description="Made by a model: review it.")},
     )

@@ -1,4 +1,4 @@
-"""`textDocument/codeAction`: what can be done here, listed without touching the model. Choosing one runs a command."""
+"""`textDocument/codeAction`: lists actions without using the model. Choosing one runs a command."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def code_action(ls: EditorSession, params: CodeActionParams) -> list[CodeA
     start, end = span_of(snapshot.lines, params.range, snapshot.encoding)
     found = [*_rewrite(ls, snapshot, start, end), *await _found(ls, snapshot, start, end, params.context)]
     if not snapshot.is_as(ls.documents.get(snapshot.uri)):
-        return []  # Its ranges are of a text that is no more; the editor asks again.
+        return []  # The ranges are of an old text; the editor requests actions again.
     return [action for action in found if is_wanted(str(action.kind), params.context)]
 
 
@@ -52,7 +52,7 @@ async def _found(
     try:
         analysis = await ls.analyses.at(snapshot, end)
     except EngineFailure:
-        return []  # Nobody waits for a word: editors ask at each move of the cursor.
+        return []  # No message: editors request actions at each move of the cursor.
     actions: list[CodeAction] = []
     errors = errors_in(analysis, snapshot.lines.line_start(start), snapshot.lines.line_end(end))
     if errors:
@@ -69,14 +69,14 @@ async def _found(
 
 
 def is_wanted(kind: str, context: CodeActionContext) -> bool:
-    """Whether a client asks for actions of a kind: by its name, or by the beginning of it up to a dot.
+    """Whether the client wants actions of a kind: it names the kind, or a prefix of it up to a dot.
 
-    Fixing all is offered to people only: some editors run whatever of that kind is offered as they save.
+    "Fix all" is offered only if the user opens the menu: some editors run every offered action of that kind on save.
     """
     if kind == FIX_ALL_KIND and context.trigger_kind == CodeActionTriggerKind.Automatic:
         return False
     if not context.only:
-        # Actions on the source as a whole come where they are asked for.
+        # Source actions are listed only if the client names their kind.
         return not kind.startswith(str(CodeActionKind.Source.value))
     return any(each == "" or kind == each or kind.startswith(f"{each}.") for each in context.only)
 

@@ -1,4 +1,4 @@
-"""`textDocument/completion` for clients without inline completion: the fill as one item, behind everybody else's."""
+"""`textDocument/completion` for clients without inline completion: the suggestion is one item, sorted last."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def completion(ls: EditorSession, params: CompletionParams) -> CompletionL
 
 
 def _item(gap: CursorGap, remainder: Remainder, insertion: ItemInsertion) -> CompletionItem | None:
-    """None where the client would make something else of it."""
+    """None where the client would insert it wrongly."""
     remainder = remainder.up_to_cursor(gap.text) or remainder
     begun, is_snippet = _begun_name(gap), insertion is ItemInsertion.SNIPPET
     text = (begun + remainder.text).replace("\r\n", "\n")
@@ -56,7 +56,7 @@ def _item(gap: CursorGap, remainder: Remainder, insertion: ItemInsertion) -> Com
     if text == begun or (is_snippet and remainder.end > gap.cursor):
         return None
     return CompletionItem(
-        # Neovim has it in the text until an item is taken.
+        # Neovim shows it in the text until an item is accepted.
         label=_first_line(text) if is_snippet else _label(text),
         label_details=CompletionItemLabelDetails(description=remainder.suggestion.origin or NAME),
         detail=remainder.suggestion.origin or f"Filled in by {NAME}",
@@ -75,7 +75,7 @@ def _item(gap: CursorGap, remainder: Remainder, insertion: ItemInsertion) -> Com
 
 
 def _begun_name(gap: CursorGap) -> str:
-    """What the editor compares items with: the name at the cursor as far as it is typed."""
+    """The name at the cursor as far as it is typed; the editor filters items by it."""
     start = len(gap.head)
     while start and is_name_character(gap.head[start - 1]):
         start -= 1
@@ -88,8 +88,8 @@ def _indentation(gap: CursorGap) -> str:
 
 
 def _without(indentation: str, text: str) -> str:
-    """The text without what is put before each of its lines but the first, up to the first line that has it not. A
-    blank line is none, unless it is the last."""
+    """The text without the indent that the client adds to each line after the first, cut before the first line that
+    lacks it. Blank lines need none, except the last."""
     first, *rest = text.split("\n")
     kept = list(takewhile(lambda line: line.startswith(indentation) or not line.strip(), rest))
     while kept and not kept[-1].startswith(indentation):

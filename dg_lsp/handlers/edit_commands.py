@@ -1,4 +1,4 @@
-"""The commands that edit. They answer with candidates, or apply the best one where that is asked for."""
+"""The commands that edit. They answer with candidates, or apply the best one if requested."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ A = TypeVar("A")
 Given = RewriteArguments | FixArguments | FillHereArguments
 CANDIDATES = 3
 _APPLIED_S = 600.0
-"""An editor may show an edit to a person first."""
+"""How long an editor may take to apply an edit: it may show it to the user first."""
 _converter = get_converter()
 
 
 async def rewrite(ls: EditorSession, params: ExecuteCommandParams, *, n: int, apply: bool) -> dict[str, Any]:
-    """Rewrite a selection, in `n` ways unless another number is given."""
+    """Rewrite a selection; up to `n` candidates unless the arguments give another number."""
     given = _given(RewriteArguments, params)
 
     async def edit(snapshot: Snapshot) -> EditRequest | str:
@@ -67,7 +67,7 @@ async def rewrite(ls: EditorSession, params: ExecuteCommandParams, *, n: int, ap
                 n=given.n or n,
                 keep=keep,
             )
-            return edit or "There is nothing to rewrite: select some text that is not blank."
+            return edit or "There is nothing to rewrite: select text that is not blank."
         lines, after = snapshot.lines.replace(start, end, given.shown), start + len(given.shown)
         struck = sorted(span_of(lines, each, snapshot.encoding) for each in given.struck)
         edit = rewrite_request(
@@ -81,13 +81,13 @@ async def rewrite(ls: EditorSession, params: ExecuteCommandParams, *, n: int, ap
             keep=[*_between([(start, start), *struck, (after, after)])],
             shown=given.shown,
         )
-        return edit or "There is nothing to rewrite in what was shown."
+        return edit or "There is nothing to rewrite in the proposal."
 
     return await _answered(ls, params, given, edit, apply=apply)
 
 
 def _between(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """What lies between spans in order."""
+    """The gaps between spans, in order."""
     at = spans[0][1]
     for start, end in spans[1:]:
         if at < start:
@@ -102,7 +102,7 @@ def _kept(snapshot: Snapshot, what: Range | int) -> tuple[int, int]:
 
 
 async def fix(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
-    """Ways to mend the syntax in a range or a document."""
+    """Fix the syntax in a range or a document."""
     given = _given(FixArguments, params)
 
     async def edit(snapshot: Snapshot) -> EditRequest | str:
@@ -122,27 +122,27 @@ async def fix(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]
 
 
 def _too_long(snapshot: Snapshot) -> str:
-    """Why a document is not looked through; empty where it is."""
+    """A sentence if a document is too long to be checked; empty if not."""
     length = len(snapshot.text)
     if length <= LARGEST_CHARS:
         return ""
-    return f"This document has {length:,} characters; up to {LARGEST_CHARS:,} are looked through."
+    return f"This document has {length:,} characters; the limit for this command is {LARGEST_CHARS:,}."
 
 
 def _not_ready(ls: EditorSession) -> str:
-    """Why the engine can't look through a document; empty where it can."""
+    """A sentence if the engine is not ready; empty if it is."""
     if ls.resident.is_ready:
         return ""
     return ls.resident.client.state.message or "The engine is not ready: run `dg-lsp doctor`."
 
 
 async def fill_here(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
-    """Ways to fill in what is missing at a position, or one at several."""
+    """Fill in the placeholder at a position, or at several positions."""
     given = _given(FillHereArguments, params)
 
     async def edit(snapshot: Snapshot) -> EditRequest | str:
-        asked = given.positions if given.position is None else (given.position,)
-        cursors = [offset_at(snapshot.lines, each, snapshot.encoding) for each in asked]
+        positions = given.positions if given.position is None else (given.position,)
+        cursors = [offset_at(snapshot.lines, each, snapshot.encoding) for each in positions]
         await ls.resident.wait_until_ready()
         places = list[Placeholder]()
         for cursor in sorted(cursors):
@@ -172,10 +172,10 @@ async def _answered(
     *,
     apply: bool,
 ) -> dict[str, Any]:
-    """From a snapshot to the answer. `edit_for` says what to ask of the engine, or in a sentence why nothing is.
+    """Run a command, from a snapshot to the answer. `edit_for` returns the request, or a sentence why there is none.
 
-    The document is followed before anything is awaited, and nothing is awaited between the look at what became of it
-    and the answer, so that no answer is for another text.
+    The document is followed before the first await, and nothing is awaited between the last check of it and the answer,
+    so that no answer is for another text.
     """
     snapshot = ls.documents.get(given.uri)
     if snapshot is None:
@@ -205,7 +205,7 @@ async def _run_edit(
     except EngineFailure as failure:
         return EditOutcome(snapshot=edit.snapshot, message=str(failure))
     if filled is None:
-        return EditOutcome(snapshot=edit.snapshot, message="The work was cancelled.")
+        return EditOutcome(snapshot=edit.snapshot, message="The edit was cancelled.")
     return ls.edits.outcome(edit, followed, filled)
 
 
@@ -245,13 +245,13 @@ async def _applied(ls: EditorSession, given: Given, outcome: EditOutcome) -> dic
     applied, message = False, outcome.message
     if outcome.proposals:
         params = ApplyWorkspaceEditParams(edit=_edit(ls, outcome, outcome.proposals[0]), label=_label(outcome))
-        # A command that is cancelled now must not take the client's answer with it.
+        # Cancelling the command must not cancel the request to the client.
         applying = asyncio.ensure_future(ls.workspace_apply_edit_async(params))
         try:
             async with asyncio.timeout(_APPLIED_S):
                 result = await asyncio.shield(applying)
         except (JsonRpcException, TimeoutError):
-            message = "The editor can't apply edits that a server makes."
+            message = "The editor can't apply edits from a language server."
         else:
             applied = result.applied
             message = message if applied else result.failure_reason or "The editor did not apply the edit."

@@ -1,4 +1,4 @@
-"""`textDocument/inlineCompletion`: three moves, convert, await, convert."""
+"""`textDocument/inlineCompletion`: ghost text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dg_lsp.suggest.suggestions import Remainder
 
 
 async def inline_completion(ls: EditorSession, params: InlineCompletionParams) -> InlineCompletionList | None:
-    """Ghost text: one item unasked, several when invoked, none where there is nothing good to show."""
+    """Ghost text: at most one item for an automatic request, several if the user requested it."""
     snapshot = await ls.projects.snapshot(params.text_document.uri)
     if snapshot is None:
         return None
@@ -43,7 +43,7 @@ def _gap(snapshot: Snapshot, params: InlineCompletionParams) -> CursorGap:
 
 
 def _item(gap: CursorGap, remainder: Remainder) -> InlineCompletionItem:
-    """The item's range is on one line, and its text begins with what stands in the range before the cursor."""
+    """The item's range is on one line, and its text begins with the text in the range before the cursor."""
     line_start = gap.lines.line_start(gap.cursor)
     begin, end = (
         (gap.selected.start, gap.selected.end) if gap.selected else (max(remainder.start, line_start), remainder.end)
@@ -58,6 +58,6 @@ def _item(gap: CursorGap, remainder: Remainder) -> InlineCompletionItem:
 
 
 def on_accepted(gap: CursorGap, remainder: Remainder) -> Command:
-    """What the editor runs once it has put a suggestion into the document."""
+    """The command that the editor runs once it has inserted a suggestion."""
     arguments = [{"id": remainder.suggestion.id, "version": gap.snapshot.version}]
     return Command(title="Suggestion accepted", command=ACCEPTED, arguments=arguments)

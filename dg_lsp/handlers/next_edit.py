@@ -1,5 +1,5 @@
-"""`textDocument/copilotInlineEdit`: the next edit, as GitHub's Copilot Language Server answers, so that its clients are
-served as they are."""
+"""`textDocument/copilotInlineEdit`: the next edit, answered as GitHub's Copilot Language Server does, for its
+clients."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NOTHING: dict[str, Any] = {"edits": []}
 
 
 async def next_edit(ls: EditorSession, params: InlineEditParams) -> dict[str, Any]:
-    """One edit or none; never null. A document that is of another version here than there is not edited."""
+    """At most one edit; never null. None where the client's version of the document differs from ours."""
     document = params.text_document
     snapshot = await ls.projects.snapshot(document.uri)
     if snapshot is None or not snapshot.may_be_of(document.version):
         return NOTHING
-    asked = params.context is not None and is_invoked(params.context.trigger_kind)
+    requested = params.context is not None and is_invoked(params.context.trigger_kind)
     wanted = snapshot.policy.settings.next_edit
-    if wanted == "off" or (wanted == "on_key" and not asked):
+    if wanted == "off" or (wanted == "on_key" and not requested):
         return NOTHING
     found = await ls.next_edits.at(snapshot, offset_at(snapshot.lines, params.position, snapshot.encoding))
     if found is None:
@@ -48,7 +48,7 @@ def _edit(snapshot: Snapshot, place: EditPlace) -> dict[str, Any]:
 
 
 async def dismiss(ls: EditorSession, params: ExecuteCommandParams) -> None:
-    """Somebody does not want the edit that was shown."""
+    """The user dismissed the edit that was shown."""
     match params.arguments:
         case [{"edit": int(id_)}, *_]:
             ls.next_edits.dismiss(id_)

@@ -148,7 +148,7 @@ async def test_the_edit_says_that_a_model_made_it(one: Window):
     (only,) = change["edits"]
     (annotation,) = edit["changeAnnotations"].values()
     assert edit["changeAnnotations"].keys() == {only["annotationId"]}
-    assert annotation["description"] == "Made by a model: read it."
+    assert annotation["description"] == "Made by a model: review it."
     assert "size + 1" not in only["newText"]
     assert only["range"]["start"]["line"] == only["range"]["end"]["line"] == 2
 
@@ -213,7 +213,7 @@ async def test_what_was_struck_out_does_not_come_again(one: Window):
     place, right = ranged(one, body(LINES).partition("\n")[2]), body(BETTER).partition("\n")[2]
     struck = [{"start": {"line": 2, "character": 9}, "end": {"line": 2, "character": 10}}]
     answer = await run(one, "dg.rewrite", range=place, shown=right, struck=struck)
-    assert answer["message"] == "The model found nothing else that adds no syntax problem."
+    assert answer["message"] == "The model found no other rewrite without new syntax problems."
     assert answer["candidates"] == []
     for half in ({"shown": right}, {"struck": struck}):
         with pytest.raises(Exception, match="give `shown` and `struck` together"):
@@ -230,9 +230,9 @@ async def test_what_can_not_be_done_is_said_in_a_sentence(one: Window):
     one.open(BETTER)
     answer = await run(one, "dg.rewriteSelection", range=ranged(one, body(BETTER)), strength=1)
     assert answer["applied"] is False
-    assert answer["message"].startswith("The model found nothing better for the selection")
+    assert answer["message"].startswith("The model found no rewrite of the selection")
     answer = await run(one, "dg.rewrite", range=ranged(one, "\n"))
-    assert answer["message"] == "There is nothing to rewrite: select some text that is not blank."
+    assert answer["message"] == "There is nothing to rewrite: select text that is not blank."
     given = {"uri": "file:///nowhere.py", "range": ranged(one, BETTER)}
     answer = await one.request("workspace/executeCommand", {"command": "dg.rewrite", "arguments": [given]})
     assert answer == {"version": None, "candidates": [], "message": "The document is not open."}
@@ -277,7 +277,7 @@ async def test_broken_syntax_is_mended_by_command_and_by_action(one: Window):
     assert await run(one, "dg.fix") == {
         "version": one.editor.buffer.version,
         "candidates": [],
-        "message": "No fix for the syntax was found here.",
+        "message": "No fix for the syntax was found.",
     }
     one.open(BROKEN)
     (action,) = await actions(one, ranged(one, "max("), only=["quickfix"])
@@ -340,10 +340,10 @@ async def test_nothing_is_offered_where_the_model_must_not_look(engine, tmp_path
         held.open(LINES, ".env")
         assert await actions(held, ranged(held, LINES)) == []
         answer = await run(held, "dg.rewrite", range=ranged(held, body(LINES)))
-        assert answer["message"].startswith("The document is kept from the model")
+        assert answer["message"].startswith("The document is excluded from the model")
         # Not even looked at for places to fill or mend.
         answer = await run(held, "dg.fillHere", position={"line": 0, "character": 0})
-        assert answer["message"].startswith("The document is kept from the model")
+        assert answer["message"].startswith("The document is excluded from the model")
 
 
 async def slow(one: Window, **given: Any) -> asyncio.Task[Any]:
@@ -469,7 +469,7 @@ async def test_the_bar_shows_the_work_and_cancels_it(drawn: Window):
     _, answer = drawn.ask("workspace/executeCommand", params)
     await until(has_draft, "a draft")
     drawn.notify("window/workDoneProgress/cancel", {"token": "bar"})
-    assert (await answer)["message"] == "The work was cancelled."
+    assert (await answer)["message"] == "The edit was cancelled."
 
     async def ended() -> bool:
         return [report.kind for report in drawn.client.progress_reports["bar"]] == ["begin", "end"]

@@ -134,7 +134,7 @@ async def test_what_is_kept_from_the_model_is_so_by_the_notebook_s_path_and_so_a
             (tmp_path / name).touch()
             opened = Notebook(held, (tmp_path / name).as_uri(), f"cell:/{at}-{{at}}").open(*cells)
             off = (await held.status(uri=opened.name(1)))["document"]["off"]
-            assert off.startswith("The document is kept from the model") == (name != "seen.ipynb")
+            assert off.startswith("The document is excluded from the model") == (name != "seen.ipynb")
             assert await opened.completed(1) == ([] if off else ["area = side * side"])
         await held.request("dg/setEnabled", {"enabled": False, "folder": tmp_path.as_uri()})
         assert await opened.completed(1) == []

@@ -119,7 +119,7 @@ async def test_no_suggestion_in_a_file_that_is_kept_from_the_model(shared, tmp_p
             assert await held.ghost() is None
             assert await held.ghost(invoked=True) is None
             off = (await held.status(uri=held.editor.buffer.uri))["document"]["off"]
-            assert off.startswith("The document is kept from the model")
+            assert off.startswith("The document is excluded from the model")
         held.open(ADD, "seen.py")
         assert await held.ghost() == "a + b"
 
@@ -257,7 +257,7 @@ async def test_what_became_of_suggestions_is_counted_and_can_be_erased(shared, t
     assert "python" in stats()
     stats("--reset")
     assert json.loads(stats("--json")) == []
-    assert stats() == "Nothing was suggested yet.\n"
+    assert stats() == "No suggestion was shown yet.\n"
     async with window(place, options={**options, "stats": False}) as held:
         held.open(ADD)
         held.editor.accept((await held.ghosts())[0])

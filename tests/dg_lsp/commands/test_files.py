@@ -54,7 +54,7 @@ def test_an_ignore_file_that_can_not_be_heeded_is_named(tmp_path: Path, capsys: 
     assert run(["files", str(tmp_path)]) == 0
     told = capsys.readouterr()
     assert told.out == ""
-    assert ".gitignore has more than 4000 patterns: nothing that it is about is listed." in told.err
+    assert ".gitignore has more than 4000 patterns: no file that it applies to is listed." in told.err
     assert len(told.err.splitlines()) == 1
     assert run(["files", str(tmp_path), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["unheeded"]) == 1

@@ -168,7 +168,7 @@ def test_while_git_does_not_answer_nothing_is_shown(tmp_path, monkeypatch):
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     exclusions, uri = Exclusions(), (tmp_path / "a.py").as_uri()
     monkeypatch.setattr(git, "_GIT_S", 0.0)
-    assert why(uri, tmp_path, exclusions) == f"git does not answer in {tmp_path}, so it is not known what it ignores"
+    assert why(uri, tmp_path, exclusions) == f"git does not answer in {tmp_path}, so nobody knows what it ignores"
     monkeypatch.undo()
     # It is not waited for at each look.
     assert why(uri, tmp_path, exclusions)
@@ -286,7 +286,7 @@ def test_a_notebook_s_cell_is_its_file_and_other_schemes_have_none(tmp_path):
 
 def test_nothing_is_shown_before_it_was_looked_at(tmp_path):
     uri, exclusions = (tmp_path / "a.py").as_uri(), Exclusions()
-    assert "not read yet" in exclusions.why_excluded(uri)
+    assert "not read" in exclusions.why_excluded(uri)
     exclusions.look(uri)
     assert exclusions.why_excluded(uri) == ""
     exclusions.forget(uri)
@@ -552,7 +552,7 @@ def test_a_document_is_judged_by_its_path_whatever_shows_it(tmp_path, shown):
     for file, is_hidden in (("kept/a.py", True), ("b.hidden", True), ("src/kept/a.py", False), ("src/b.py", False)):
         uri = shown.format(path=f"{tree}/{file}", tree=tree, file=file)
         exclusions = Exclusions()
-        assert "not read yet" in exclusions.why_excluded(uri)
+        assert "not read" in exclusions.why_excluded(uri)
         exclusions.look(uri, [tmp_path])
         assert bool(exclusions.why_excluded(uri)) is is_hidden
 
