@@ -1,7 +1,7 @@
-"""What users can set, its defaults and limits. The JSON Schema that editors read is generated from here.
+"""All settings, with defaults and limits. The JSON Schema that editors read is generated from here.
 
 Settings come from the editor (`initializationOptions`, then `workspace/didChangeConfiguration`) and from a project's
-`dg-lsp.toml`. A wrong key or value is named in a sentence and the rest still applies.
+`dg-lsp.toml`. A wrong key or value is reported in a sentence; the others still apply.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ S = TypeVar("S", bound=Struct)
 
 
 def by_user(text: str) -> Meta:
-    """About what no `dg-lsp.toml` may set, and in an editor no workspace's settings."""
+    """For settings that neither `dg-lsp.toml` nor an editor's workspace settings may set."""
     return Meta(description=f"{text} Not in dg-lsp.toml.", extra_json_schema={"userOnly": True})
 
 
@@ -29,118 +29,128 @@ class InlineSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     threshold: Annotated[
         Literal["auto"] | Annotated[float, Meta(ge=0, le=1)],
         Meta(
-            description="Suggestions that the model is less sure of than this are not shown unasked. "
-            '"auto": as fitted for the model\'s weights, else 0.4.'
+            description="Automatic suggestions below this confidence are not shown. "
+            '"auto": the value fitted for the model, else 0.4.'
         ),
     ] = "auto"
     deadline_ms: Annotated[
         Literal["auto"] | Annotated[float, Meta(ge=1, le=60_000)],
         by_user(
-            "Milliseconds until the best suggestion so far is shown, or nothing if it is not good enough. "
+            "Milliseconds until the best suggestion so far is shown, or none if it is not good enough. "
             '"auto": 300 on a GPU, 1000 on a CPU.'
         ),
     ] = "auto"
     max_delay_ms: Annotated[
         Annotated[float, Meta(ge=0, le=5000)],
-        by_user("Longest wait, in milliseconds, for a burst of typing to end. 0: ask at every key."),
+        by_user("Longest wait, in milliseconds, for a burst of typing to end. 0: send a request at every key."),
     ] = 150
-    candidates: Annotated[int, Meta(ge=1, le=16, description="Suggestions to cycle through when asked for.")] = 3
-    max_tokens: Annotated[int, Meta(ge=1, le=1024, description="Longest suggestion, in tokens of the model.")] = 96
+    candidates: Annotated[
+        int, Meta(ge=1, le=16, description="How many suggestions you can cycle through when you request them.")
+    ] = 3
+    max_tokens: Annotated[int, Meta(ge=1, le=1024, description="Longest suggestion, in the model's tokens.")] = 96
 
     def deadline_or(self, usual_ms: float) -> float:
-        """The user's own deadline in milliseconds, where there is one."""
+        """The user's deadline in milliseconds, else `usual_ms`."""
         return usual_ms if self.deadline_ms == "auto" else self.deadline_ms
 
 
 class ContextSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Text from other open documents."""
+    """What the model sees beside the document."""
 
-    enabled: Annotated[
-        bool, Meta(description="Whether the model sees text from other open or lately edited documents.")
-    ] = True
-    max_tokens: Annotated[int, Meta(ge=0, le=65_536, description="Most of it, in tokens (estimated).")] = 1024
-    elsewhere: Annotated[
+    enabled: Annotated[bool, Meta(description="Show the model text from other open or recently edited documents.")] = (
+        True
+    )
+    max_tokens: Annotated[
+        int, Meta(ge=0, le=65_536, description="Longest text from other documents, in tokens (estimated).")
+    ] = 1024
+    workspace: Annotated[
         bool,
         Meta(
-            description="Whether text that stands between surroundings like the cursor's, in open documents or the "
-            "workspace's files, and names that are missing are suggested too where the model finds them likely."
+            description="Reuse code from similar places in your workspace, with its names adapted, and suggest missing "
+            "imports and names, where the model finds them likely."
         ),
     ] = True
 
 
 class EngineSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The process that holds the model; all editors share it, so these count when it is started."""
+    """The engine, which all editors share: these settings apply when it starts."""
 
     model: Annotated[
-        str, by_user("A model's name or folder, or vllm+https://HOST:PORT/MODEL of a server; empty: the bundled one.")
+        str, by_user("A model's name or folder, or vllm+https://HOST:PORT/MODEL on a server; empty: the bundled model.")
     ] = ""
     tokenizer: Annotated[
         str,
-        by_user("For a server's model: a folder or Hub id with its tokenizer; empty: the one that the server names."),
+        by_user(
+            "For a model on a server: a folder or Hub id with its tokenizer; empty: the one that the server names."
+        ),
     ] = ""
     ca_file: Annotated[
-        str, by_user("For a server: a PEM file of the authorities to trust; empty: those of the system.")
+        str, by_user("For a server: a PEM file with the certificate authorities to trust; empty: the system's.")
     ] = ""
     key_file: Annotated[
         str,
-        by_user("For a server: a file with its API key, which only you can read; empty: DG_LSP_SERVER_KEY, if set."),
+        by_user("For a server: a file with its API key, readable only by you; empty: DG_LSP_SERVER_KEY, if set."),
     ] = ""
     allow_insecure: Annotated[
-        bool, by_user("For a server: whether text may leave this machine by plain HTTP, in a network that you trust.")
+        bool, by_user("For a server: allow plain HTTP, unencrypted, in a network that you trust.")
     ] = False
-    device: Annotated[str, by_user('A device such as "cuda" or "cpu"; empty: the best there is.')] = ""
+    device: Annotated[str, by_user('A device such as "cuda" or "cpu"; empty: the best one.')] = ""
     unload_after_s: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        by_user("Seconds without a request until the weights leave the memory; null: 600."),
+        by_user("Seconds without a request after which the model is unloaded; null: 600."),
     ] = None
     exit_after_s: Annotated[
         Annotated[float, Meta(ge=1)] | None,
-        by_user("Seconds without a client until the engine ends; null: 1800."),
+        by_user("Seconds without a client after which the engine ends; null: 1800."),
     ] = None
     http: Annotated[
         str,
         by_user(
-            "HOST:PORT, such as 127.0.0.1:8012, where the engine serves clients of llama.cpp's or OpenAI's HTTP; "
-            "empty: nowhere. The engine does not end while it does."
+            "HOST:PORT, such as 127.0.0.1:8012, where the engine serves HTTP clients of llama.cpp or OpenAI; empty: "
+            "nowhere. The engine does not end by itself while it serves."
         ),
     ] = ""
     http_token_file: Annotated[
         str,
         by_user(
-            "A file with what those clients must send as their API key, which only you can read; empty: "
-            "DG_LSP_HTTP_TOKEN, if set."
+            "A file with the API key that HTTP clients must send, readable only by you; empty: DG_LSP_HTTP_TOKEN, if "
+            "set."
         ),
     ] = ""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Everything a user can set."""
+    """All settings."""
 
-    enabled: Annotated[bool, Meta(description="Whether anything is suggested.")] = True
-    languages: Annotated[
-        dict[str, bool], Meta(description="Switches languages on or off, by their LSP identifier.")
-    ] = {}
+    enabled: Annotated[bool, Meta(description="Suggestions on or off.")] = True
+    languages: Annotated[dict[str, bool], Meta(description="Suggestions on or off by language (LSP identifier).")] = {}
     completion: Annotated[
         Literal["auto", "on", "off"],
-        Meta(description='Suggestions in the completion menu. "auto": only where the editor has no inline completion.'),
+        Meta(
+            description='Show suggestions in the completion menu. "auto": only if the editor has no inline completion.'
+        ),
     ] = "auto"
     next_edit: Annotated[
         Literal["auto", "on_key", "off"],
         Meta(
-            description="Whether clients that ask where else an edit belongs are told so. "
-            '"on_key": only when somebody pressed a key for it.'
+            description="Propose the next edit: where else your latest edit belongs. "
+            '"on_key": only when you press its key.'
         ),
     ] = "auto"
-    stats: Annotated[bool, by_user("Whether accepted and rejected suggestions are counted, on this machine only.")] = (
-        True
-    )
+    stats: Annotated[bool, by_user("Count accepted and rejected suggestions, on this machine only.")] = True
     inline: Annotated[InlineSettings, Meta(description="Ghost text.")] = InlineSettings()
-    context: Annotated[ContextSettings, Meta(description="Text from other documents.")] = ContextSettings()
-    engine: Annotated[EngineSettings, by_user("The process that holds the model.")] = EngineSettings()
+    context: Annotated[ContextSettings, Meta(description="What the model sees beside the document.")] = (
+        ContextSettings()
+    )
+    engine: Annotated[EngineSettings, by_user("The engine: the process that holds the model.")] = EngineSettings()
+
+
+_OLD_NAMES = {"context.elsewhere": "workspace"}
+"""Names of settings in earlier releases, which still count."""
 
 
 def applied(settings: S, given: object, *, by_project: bool = False, path: str = "") -> tuple[S, list[str]]:
-    """The settings changed by what is valid in `given`, and a sentence for each thing that is not."""
+    """The settings changed by the valid part of `given`, and a sentence about each invalid part."""
     if not isinstance(given, Mapping):
         return settings, [f"The setting{path and f' {path!r}'} must be a table, not {_shown(given)}; it is ignored."]
     changes, problems = dict[str, Any](), list[str]()
@@ -156,6 +166,7 @@ def _changed(
 ) -> tuple[dict[str, Any], list[str]]:
     known = _fields(type(settings))
     name = f"{path}.{key}" if path else key
+    key = _OLD_NAMES.get(name, key)
     if key not in known:
         close = get_close_matches(key[:40], known, n=1)
         return {}, [f"Unknown setting {_shown(name)}{f'; did you mean {close[0]!r}?' if close else ' is ignored.'}"]
@@ -168,7 +179,7 @@ def _changed(
         return {key: changed}, problems
     try:
         converted = msgspec.convert(value, kind)
-        # An editor tells all that it has, a project what is otherwise there.
+        # An editor sends all of a table, a project only the differences.
         return {key: current | converted if by_project and isinstance(current, dict) else converted}, []
     except msgspec.ValidationError:
         return {}, [f"The setting {name!r} must be {_expected(schema)}, not {_shown(value)}; it is ignored."]
@@ -176,7 +187,7 @@ def _changed(
 
 @cache
 def _fields(kind: type[Struct]) -> dict[str, tuple[Any, dict[str, Any]]]:
-    """The settings of a table, each with its type and that type's JSON Schema."""
+    """The settings in a table, each with its type and that type's JSON Schema."""
     return {held.name: (held.type, msgspec.json.schema(held.type)) for held in structs.fields(kind)}
 
 
@@ -191,7 +202,7 @@ _WORDS = {
 
 
 def _expected(schema: Mapping[str, Any]) -> str:
-    """What a value that fits looks like, in words."""
+    """The valid values in words."""
     if "anyOf" in schema:
         return " or ".join(map(_expected, schema["anyOf"]))
     if "enum" in schema:
@@ -202,9 +213,11 @@ def _expected(schema: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    # Not `repr`: a project's file may nest more deeply than that can follow.
+    # Not `repr`: values in a project's file may be nested too deeply for it.
     try:
         shown = reprlib.repr(value)
-    except ValueError:  # Python makes no text of one with thousands of digits, which TOML may have in hexadecimal.
+    except (
+        ValueError
+    ):  # TOML may hold a hexadecimal number with thousands of digits, which Python does not convert to text.
         shown = "a number that is too long"
     return shown if len(shown) <= 40 else f"{shown[:37]}..."

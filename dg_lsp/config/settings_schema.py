@@ -1,7 +1,7 @@
 """The JSON Schema of the settings, for editors and for `dg-lsp.toml`.
 
-`userOnly` marks what no workspace may set, for editors that tell the user's settings from a workspace's.
-`python -m dg_lsp.config.settings_schema > dg_lsp/settings.schema.json` writes the shipped copy anew.
+`userOnly` marks settings that no workspace may set, for editors that distinguish the two.
+`python -m dg_lsp.config.settings_schema > dg_lsp/settings.schema.json` updates the shipped copy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dg_lsp.config.settings import Settings
 
 
 def settings_schema() -> dict[str, Any]:
-    """The schema as JSON values. Tables stand where they belong, not aside: not every editor follows references."""
+    """The schema as JSON values. Tables are inlined, since not every editor follows references."""
     (root,), tables = msgspec.json.schema_components([Settings])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

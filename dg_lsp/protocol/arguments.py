@@ -1,4 +1,4 @@
-"""What the commands that edit are told: one object each, checked key by key."""
+"""The arguments of the commands that edit: one object each, checked key by key."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ A = TypeVar("A")
 
 
 class Arguments(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """What all of them take."""
+    """Arguments of all commands."""
 
     uri: str
     draft_token: int | str | None = None
     announce: bool = False
-    """Show the sentence where nothing was applied."""
+    """Show the message to the user where nothing was applied."""
 
 
 class RewriteArguments(Arguments, frozen=True, kw_only=True):
@@ -28,17 +28,16 @@ class RewriteArguments(Arguments, frozen=True, kw_only=True):
 
     range: Range | None = None
     ranges: tuple[Range, ...] = ()
-    """Several selections, in place of `range`: what lies between them stays."""
+    """Several selections, instead of `range`; the text between them stays."""
     instruction: str = ""
     strength: Annotated[float, Meta(gt=0, le=1)] = 0.6
     n: Annotated[int, Meta(ge=1, le=16)] | None = None
     keep: tuple[Range | Annotated[int, Meta(ge=0, lt=2**31 - 1)], ...] = ()
-    """What of them stays: ranges, or whole lines by their number."""
+    """Parts of the selections that stay: ranges, or line numbers."""
     shown: str | None = None
-    """A candidate's text for these selections, to be offered with something else for what is `struck` of it; all else
-    of it stays."""
+    """An earlier candidate for these selections: what is `struck` in it is rewritten, the rest stays."""
     struck: tuple[Range, ...] = ()
-    """In the document as it would be with `shown`."""
+    """Ranges in the document with `shown` in place."""
 
     def __post_init__(self) -> None:
         if (self.range is None) == (not self.ranges):
@@ -55,7 +54,7 @@ class FixArguments(Arguments, frozen=True, kw_only=True):
     """`dg.fix`."""
 
     range: Range | None = None
-    """Without one: the whole document."""
+    """None: the whole document."""
     apply: bool = False
     """Apply the best candidate, and answer as `dg.rewriteSelection` does."""
 
@@ -65,7 +64,7 @@ class FillHereArguments(Arguments, frozen=True, kw_only=True):
 
     position: Position | None = None
     positions: tuple[Position, ...] = ()
-    """Several, in place of `position`: what is missing there is filled in order, each where those before it are."""
+    """Several, instead of `position`; they are filled in order, each with the earlier ones filled in."""
     apply: bool = False
 
     def __post_init__(self) -> None:
@@ -74,10 +73,10 @@ class FillHereArguments(Arguments, frozen=True, kw_only=True):
 
 
 def argument(kind: type[A], arguments: list[Any] | None) -> A:
-    """The one argument of a command. Raises ValueError with a sentence that names what is wrong."""
+    """The one argument of a command. Raises ValueError with a sentence about what is invalid."""
     if not arguments or len(arguments) != 1 or not isinstance(arguments[0], Mapping):
         raise ValueError("The command takes one object as its only argument.")
     try:
         return structured(within_texts(cast(object, arguments[0])), kind)
     except ValueError as error:
-        raise ValueError(f"The command's argument is not what it should be: {error}.") from None
+        raise ValueError(f"The command's argument is invalid: {error}.") from None

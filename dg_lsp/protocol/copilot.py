@@ -1,4 +1,4 @@
-"""What is particular about clients of GitHub's Copilot Language Server. Needed before anything heavy is imported."""
+"""Peculiarities of clients of GitHub's Copilot Language Server. Imported before anything heavy."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 UTF_16_ONLY = frozenset({"Github Copilot LSP for Neovim"})
-"""Plugins that write positions in UTF-16 whatever was agreed on, by `editorPluginInfo.name`. Neovim, which sends the
-changes to documents for them, keeps to the agreement: so that both are right, UTF-16 is what is agreed on."""
+"""Plugins, by `editorPluginInfo.name`, that send positions in UTF-16 whatever encoding was agreed on. Neovim, which
+sends their document changes, keeps to the agreement, so UTF-16 is agreed on."""
 
 
 def is_copilots(options: object) -> bool:
-    """Whether a client says in its `initializationOptions` what Copilot's language server demands to know."""
+    """Whether a client's `initializationOptions` are those for Copilot's language server."""
     return isinstance(options, Mapping) and "editorInfo" in options
 
 
 def understood(params: Any) -> Any:
-    """The parameters of `initialize`, offering no encoding that the client does not keep to. Whatever else they are,
-    they are returned as they are."""
+    """The parameters of `initialize` without position encodings that the client ignores; else unchanged."""
     if not isinstance(params, Mapping) or not _writes_utf_16(table(params, "initializationOptions")):
         return cast(object, params)
     capabilities = table(params, "capabilities")
@@ -31,6 +30,6 @@ def _writes_utf_16(options: Mapping[str, object]) -> bool:
 
 
 def table(held: Mapping[Any, Any], key: str) -> Mapping[str, object]:
-    """The table of that name; an empty one where there is none, or something else."""
+    """The table under a key; empty where there is none."""
     value = held.get(key)
     return cast(Mapping[str, object], value) if isinstance(value, Mapping) else {}

@@ -1,4 +1,4 @@
-"""The client at the other end: what it said of itself, what it is told and what it is asked."""
+"""The editor's end: its capabilities, notifications to it, requests to it."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from dg_lsp.protocol.rpc import Rpc
 log = logging.getLogger(__name__)
 
 CONFIGURATION_S = 10.0
-"""For a client to tell its settings when asked."""
+"""How long a client may take to answer with its settings."""
 
 
 class EditorClient:
-    """One client, which `server` serves. What it can't be asked is answered with nothing."""
+    """The client of `server`. Requests that it does not support have an empty answer."""
 
     def __init__(self, server: LanguageServer) -> None:
         self._server = server
         self._rpc = cast(Rpc, server.protocol)
         self.wants_status = False
         self.is_copilots = False
-        """Whether it is told how things stand as Copilot's clients are."""
+        """Whether it gets the status as Copilot's clients do."""
         self.pid: int | None = None
-        """The process whose end is the session's, too."""
+        """The editor's process; the session ends with it."""
         self._can_reopen = False
 
     def begin(self, params: InitializeParams) -> None:
-        """Take what it says of itself in `initialize`."""
-        # A process that is not there is one of another machine or container.
+        """Take the client's capabilities from `initialize`."""
+        # A process that does not exist here is on another machine or in another container.
         self.pid = params.process_id if _is_there(params.process_id) else None
         experimental = params.capabilities.experimental
         announced = cast(dict[str, object], experimental) if isinstance(experimental, dict) else {}
@@ -62,52 +62,52 @@ class EditorClient:
         return bool(window and window.work_done_progress)
 
     def complain(self, sentence: str) -> None:
-        """Put a sentence into its log, which shows nothing by itself, and into ours."""
+        """Write a sentence to the client's log, without a popup, and to ours."""
         log.warning("%s", sentence)
         self._log(sentence)
 
     def show(self, status: Status) -> None:
-        """Tell it how things stand, if it wants to know."""
+        """Send the status to a client that wants it."""
         if self.wants_status:
             self._rpc.notify(STATUS, dataclasses.asdict(status))
         if self.is_copilots:
             self.show_as_copilot(status)
 
     def show_as_copilot(self, status: Status) -> None:
-        """Tell it how things stand, now and from now on, as Copilot's language server does."""
+        """Send the status as Copilot's language server does, now and at each change."""
         self.is_copilots = True
         kind = "Error" if status.state == "error" else "Inactive" if status.state == "off" else "Normal"
         busy = status.state in ("starting", "loading", "busy")
         self._rpc.notify(DID_CHANGE_STATUS, {"busy": busy, "kind": kind, "message": status.message})
 
     def reopen(self, uri: str) -> None:
-        """Ask for the text of a document or notebook, which is no longer known; where it can't, the user is to."""
+        """Request the text of a document or notebook again; if the client can't, tell the user to reopen it."""
         if self._can_reopen:
             self._rpc.notify(REOPEN, {"uri": uri})
         else:
-            self._log(f"A change to {uri} could not be read: close the document and open it again.")
+            self._log(f"A change to {uri} could not be read: close and reopen the document.")
 
     async def configuration(self) -> Sequence[Any]:
-        """Its tables of settings; none where it does not say in time."""
+        """The client's settings tables; none where it does not answer in time."""
         workspace = self._server.client_capabilities.workspace
         if workspace is None or not workspace.configuration:
             return ()
-        asked = ConfigurationParams(items=[ConfigurationItem(section=section) for section in SECTIONS])
+        params = ConfigurationParams(items=[ConfigurationItem(section=section) for section in SECTIONS])
         try:
             async with asyncio.timeout(CONFIGURATION_S):
-                return await self._server.workspace_configuration_async(asked) or ()
+                return await self._server.workspace_configuration_async(params) or ()
         except (JsonRpcException, TimeoutError):
             return ()
 
     async def choose(self, sentence: str, choices: Sequence[str]) -> str:
-        """Which of the choices its user takes; empty: none."""
+        """The user's choice; empty: none."""
         window = self._server.client_capabilities.window
         if window is None or window.show_message is None:
             return ""
         actions = [MessageActionItem(title=choice) for choice in choices]
-        asked = ShowMessageRequestParams(type=MessageType.Info, message=sentence, actions=actions)
+        params = ShowMessageRequestParams(type=MessageType.Info, message=sentence, actions=actions)
         with contextlib.suppress(JsonRpcException):
-            chosen = await self._server.window_show_message_request_async(asked)
+            chosen = await self._server.window_show_message_request_async(params)
             return chosen.title if chosen else ""
         return ""
 

@@ -1,4 +1,4 @@
-"""Messages on a byte stream: framing that survives garbage, and an outbox that never blocks the loop."""
+"""Messages on a byte stream: framing that survives garbage, and a writer that never blocks the event loop."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ MAX_MESSAGE_NBYTES = 64 * 1024 * 1024
 MAX_UNSENT_NBYTES = 16 * 1024 * 1024
 _MAX_LINE_NBYTES = 64 * 1024
 _CHUNK_NBYTES = 1024 * 1024
-# Not anchored at the line's start: a body shorter than announced leaves garbage in front of the next header.
+# Not anchored at the line's start: a body shorter than announced leaves garbage before the next header.
 _CONTENT_LENGTH = re.compile(rb"content-length:[ \t]*(\d{1,18})[ \t]*\r?\n", re.IGNORECASE)
 _CONTENT_TYPE = re.compile(rb"content-type:", re.IGNORECASE)
 
 
 def messages(stream: BinaryIO) -> Iterator[bytes]:
-    """Bodies, until the stream ends or breaks.
+    """The bodies of messages, until the stream ends or breaks.
 
-    Lines that are no header are skipped, as are oversized messages; an empty body, which is no message, stands for what
-    was lost so.
+    Invalid headers and oversized messages are skipped; an empty body is yielded for what was lost.
     """
     with contextlib.suppress(OSError, ValueError):
         while found := _next_length(stream):
@@ -45,7 +44,7 @@ def messages(stream: BinaryIO) -> Iterator[bytes]:
 
 
 async def read_body(stream: StreamReader) -> bytes:
-    """The next body of a stream that is trusted to be sound. Raises IncompleteReadError at its end, ConnectionError."""
+    """The next body of a trusted stream. Raises IncompleteReadError at its end, ConnectionError."""
     found = _CONTENT_LENGTH.search(await stream.readuntil(b"\r\n\r\n"))
     if found is None:
         raise ConnectionError("A header announces no length.")
@@ -57,7 +56,7 @@ def frame(body: bytes) -> bytes:
 
 
 def _next_length(stream: BinaryIO) -> tuple[int, bool] | None:
-    """What the next block of headers announces, and whether anything stood before it; None at the stream's end."""
+    """The length in the next block of headers, and whether there was garbage before it; None at the stream's end."""
     announced: int | None = None
     lost = False
     while line := stream.readline(_MAX_LINE_NBYTES):
@@ -78,16 +77,16 @@ def _skip(stream: BinaryIO, nbytes: int) -> None:
 
 
 class Outbox:
-    """Writes to a stream in a thread of its own, so that a client that does not read can't stop the server.
+    """Writes to a stream in a separate thread, so that a client that does not read can't block the server.
 
-    `on_broken` is called, in that thread, once when nothing can be written any more or too much is waiting.
+    `on_broken` is called once, in that thread, when the stream breaks or too much is unsent.
     """
 
     def __init__(self, stream: BinaryIO, on_broken: Callable[[], None]) -> None:
         self._stream = stream
         self._on_broken = on_broken
         self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        # Held for what both threads change.
+        # Guards what both threads change.
         self._lock = threading.Lock()
         self._unsent_nbytes = 0
         self._broken = False
@@ -95,19 +94,19 @@ class Outbox:
         self._thread.start()
 
     def write(self, data: bytes) -> None:
-        """Queue bytes; what comes once the stream is broken is dropped."""
+        """Queue bytes; they are dropped once the stream is broken."""
         with self._lock:
             if self._broken:
                 return
             self._unsent_nbytes += len(data)
             unsent_nbytes = self._unsent_nbytes
         if unsent_nbytes > MAX_UNSENT_NBYTES:
-            self._break(f"The client left {unsent_nbytes} bytes unread and is given up.")
+            self._break(f"The client left {unsent_nbytes} bytes unread; the session ends.")
         else:
             self._waiting.put(data)
 
     def close(self) -> None:
-        """Write what is waiting, for a second at most, and close the stream."""
+        """Write what is queued, for a second at most, and close the stream."""
         self._waiting.put(None)
         self._thread.join(timeout=1)
 

@@ -1,8 +1,7 @@
-"""The answer to `initialize`, given before anything heavy is imported.
+"""The answer to `initialize`, sent before anything heavy is imported.
 
-An editor waits for this answer, some while showing nothing else, and importing the protocol's types takes longer than
-all the rest of a start. So the answer is written down here as plain JSON; a test holds it equal to what the server
-itself would say.
+An editor waits for this answer, and importing the protocol's types takes longer than the rest of a start. So the answer
+is plain JSON here; a test compares it with what pygls would answer.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from dg_lsp.protocol.copilot import understood
 
 NAME = "dg-lsp"
 ACCEPTED = "dg.accepted"
-"""The command behind each suggestion."""
+"""The command that editors run after inserting a suggestion."""
 DISMISS_EDIT = "dg.dismissEdit"
-"""Of a next edit that was shown."""
+"""The command to dismiss a next edit."""
 REWRITE_SELECTION, REWRITE, FIX, FILL_HERE = "dg.rewriteSelection", "dg.rewrite", "dg.fix", "dg.fillHere"
 COMMANDS = (ACCEPTED, DISMISS_EDIT, REWRITE_SELECTION, REWRITE, FIX, FILL_HERE)
 ACTION_KINDS = ("refactor.rewrite", "quickfix", "source.fixAll.dg")
 ANY_NOTEBOOK = "*"
-"""Of any kind, with all of its cells."""
+"""Notebooks of any kind, with all cells."""
 _ENCODINGS = ("utf-8", "utf-16", "utf-32")
 
 
 def answer_to(message: Any) -> tuple[object, bytes] | None:
-    """The id of an `initialize` request and the answer's body; None for anything else, which the server shall judge."""
+    """The id of an `initialize` request and the body of the answer; None for any other message."""
     try:
         id_, params = message["id"], message["params"]
         if message["jsonrpc"] != "2.0" or message["method"] != "initialize" or type(id_) not in (int, str):
@@ -66,15 +65,15 @@ def capabilities(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def offers_menu(wanted: object, *, has_inline: bool, can_register: bool) -> bool:
-    """Whether a client is told from the start that it may ask for suggestions in the completion menu: where they go
-    there, and where it could not be told later that a project or a setting wants them there."""
+    """Whether the answer to `initialize` offers completion: where suggestions go into the menu, or may later and the
+    client can't register completion then."""
     return wants_menu(wanted, has_inline=has_inline) or (wanted != "off" and not can_register)
 
 
 def wants_menu(wanted: object, *, has_inline: bool) -> bool:
-    """Whether suggestions go into the completion menu: where there is no other way, or where a user wants it.
+    """Whether suggestions go into the completion menu: if the client has no inline completion, or the user wants it.
 
-    `wanted` is the setting `completion`; what it can't be counts as "auto".
+    `wanted`: the setting `completion`; invalid values count as "auto".
     """
     return wanted == "on" or (wanted != "off" and not has_inline)
 

@@ -1,16 +1,15 @@
 """The messages of this server that are not in the Language Server Protocol.
 
-`dg/status` (request): how things stand, for a document if one is given. `dg/status` (notification to the client): the
-state changed; sent to clients that announce `experimental: {"dgStatus": true}` or have asked once.
-`dg/draft` (notification to the client): {token, step, text}, the text as it stands after a step of an edit whose
-command named the token.
-`dg/reopen` (notification to the client): {uri}, a document whose text is no longer known here and wanted again, by
+`dg/status` (request): the state, for a document if one is given. `dg/status` (notification to the client): the state
+changed; sent to clients that announce `experimental: {"dgStatus": true}` or have sent the request once. `dg/draft`
+(notification to the client): {token, step, text}, the text after a step of an edit whose command named the token.
+`dg/reopen` (notification to the client): {uri}, a document whose text was lost here and should be sent again by
 `textDocument/didOpen`; sent to clients that announce `experimental: {"dgReopen": true}`.
-`textDocument/copilotInlineEdit` (request): where else an edit belongs, as GitHub's Copilot Language Server
-documents it; with `linked` in an edit: further places that follow, each with `text`, `range` and `textDocument`. Of the
-same protocol, `textDocument/didFocus` (notification) says which document is looked at, if any, and `didChangeStatus`
-(notification to the client) {busy, kind, message} how things stand; it is sent to clients that say `editorInfo` in
-their `initializationOptions` or have said `didFocus`. `textDocument/didShowInlineEdit` may be said and changes nothing.
+`textDocument/copilotInlineEdit` (request): where else an edit belongs, as GitHub's Copilot Language Server documents
+it; with `linked` in an edit: further places that follow, each with `text`, `range` and `textDocument`. Of the same
+protocol, `textDocument/didFocus` (notification) names the focused document, if any, and `didChangeStatus` (notification
+to the client) {busy, kind, message} the state; it is sent to clients that have `editorInfo` in their
+`initializationOptions` or have sent `didFocus`. `textDocument/didShowInlineEdit` is accepted and ignored.
 `dg/setEnabled` (request): suggestions on or off, everywhere, for a language, in a folder, or for a language there;
 answered like `dg/status`.
 """
@@ -34,16 +33,16 @@ DID_CHANGE_STATUS = "didChangeStatus"
 class StatusParams(Struct, frozen=True):
     uri: Loose[str | None] = None
     engine: Loose[bool] = False
-    """Ask the engine for its own account, too."""
+    """Also query the engine's status."""
 
 
 class SetEnabledParams(Struct, frozen=True):
-    """What is switched. Without language and folder: everything; with both: that language in that folder."""
+    """A switch. Without language and folder: for everything; with both: for that language in that folder."""
 
     enabled: bool
     language: str | None = None
     folder: str | None = None
-    """By its URI."""
+    """Its URI."""
 
 
 class InlineEditDocument(Struct, frozen=True):
@@ -63,8 +62,8 @@ class InlineEditParams(Struct, frozen=True, rename="camel"):
 
 class FocusParams(Struct, frozen=True, rename="camel"):
     text_document: Loose[TextDocumentIdentifier | None] = None
-    """None: what is looked at is no document."""
+    """None: no document has the focus."""
 
 
 NOTIFICATIONS = frozenset({DID_FOCUS})
-"""Those of the above that ask for no answer."""
+"""The messages from above that get no answer."""

@@ -1,6 +1,6 @@
-"""What is needed of each message that clients send, `initialize` aside: the types that handlers are called with.
+"""The parameters that handlers are called with, for each message but `initialize`.
 
-They bear the names of the protocol's own, of which they have the fields that are used.
+The types have the protocol's names, but only the fields that are used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dg_lsp.protocol.messages import (
 
 
 class _Params(Struct, frozen=True, rename="camel", kw_only=True):
-    """An object of which the fields below are needed."""
+    """Base of all parameters."""
 
 
 class TextDocumentItem(_Params, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class VersionedTextDocumentIdentifier(_Params, frozen=True, kw_only=True):
 class _ContentChange(_Params, frozen=True, kw_only=True):
     text: str
     range: Range | None = None
-    """None: the text is all there is. It is not loose: of one that can't be read, the text is not all there is."""
+    """None: `text` is the whole document. Not loose: with an invalid range, `text` would be mistaken for that."""
 
 
 class ContentChanges:
@@ -60,7 +60,7 @@ class ContentChanges:
 
     @classmethod
     def read(cls, value: object) -> ContentChanges:
-        """What came before a whole text is of no account, whatever it was."""
+        """Read changes in order; those before a whole text are dropped, valid or not."""
         found: list[types.TextDocumentContentChangeEvent] = []
         for each in reversed(msgspec.convert([] if value == {} else value, list[Any])):
             change = msgspec.convert(each, _ContentChange)
@@ -233,10 +233,10 @@ PARAMS: dict[str, Any] = {
     INLINE_EDIT: InlineEditParams,
     DID_FOCUS: FocusParams | None,
 }
-"""Of every other message nothing is needed."""
+"""The parameters of all other messages are ignored."""
 ANSWERS: dict[Any, Any] = {
     types.ApplyWorkspaceEditResponse: ApplyWorkspaceEditResult,
     types.ShowMessageResponse: MessageActionItem | None,
     types.ConfigurationResponse: list[Any] | None,
 }
-"""The same of what clients answer."""
+"""The types of clients' answers."""

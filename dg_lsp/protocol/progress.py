@@ -1,4 +1,4 @@
-"""`$/progress`: while a model is loaded, and, with a cancel button, for work that somebody asked for and waits for."""
+"""`$/progress`: while a model loads, and, with a cancel button, for edits that the user waits for."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from dg_lsp.backend.status import Status
 T = TypeVar("T")
 
 SHORT_S = 0.3
-"""What takes no longer than this is not worth a progress bar."""
+"""Shorter work gets no progress bar."""
 CREATE_S = 10.0
-"""For the client to agree to a progress bar."""
+"""How long a client may take to create a progress bar."""
 
 
 class ProgressBars:
-    """Those of one client. `in_background` runs a bar, `can_create` says whether bars may be made unasked."""
+    """The progress bars of one client. `in_background` runs a bar; `can_create` tells whether the server may create
+    bars."""
 
     def __init__(
         self,
@@ -41,7 +42,7 @@ class ProgressBars:
         self._shows_load = False
 
     def show_load(self, status: Status) -> None:
-        """The status changed; a bar is there for as long as something is starting or loading."""
+        """The status changed: show a bar while the engine starts or the model loads."""
         self._status = status
         self._changed.set()
         if self._is_loading and not self._shows_load and self._can_create():
@@ -49,7 +50,7 @@ class ProgressBars:
             self._in_background(self._follow_load())
 
     async def show(self, title: str, token: ProgressToken | None, work: Coroutine[Any, Any, T]) -> T | None:
-        """Do the work; None where the user cancelled it by its bar. `token`: the client's own bar."""
+        """Do work under a progress bar; None where the user cancelled it there. `token`: the client's own bar."""
         task = asyncio.create_task(work)
         if token is not None or self._can_create():
             self._in_background(self._follow(title, token, task))
@@ -64,7 +65,7 @@ class ProgressBars:
         return self._status.state in ("starting", "loading")
 
     async def _created(self, kind: str) -> ProgressToken | None:
-        """A bar of our own; a client that refuses or does not answer has none."""
+        """Create a bar; None where the client refuses or does not answer."""
         token = f"dg-lsp/{kind}/{next(self._numbers)}"
         with contextlib.suppress(JsonRpcException, TimeoutError):
             async with asyncio.timeout(CREATE_S):
@@ -78,7 +79,7 @@ class ProgressBars:
             token = await self._created("load") if self._is_loading else None
             if token is None:
                 return
-            # A bar that begins without a percentage may ignore all that come later.
+            # A bar that begins without a percentage may ignore later ones.
             begin = WorkDoneProgressBegin(title="dg-lsp", message=self._words, percentage=self._percentage or 0)
             self._progress.begin(token, begin)
             while self._is_loading:

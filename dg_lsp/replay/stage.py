@@ -29,7 +29,7 @@ READY_S = 300.0
 _LOOK_S = 0.05
 REACH = 120
 """Tokens of a suggestion; with more of them the engine would have to cut what does not fit."""
-SETTINGS = {"inline": {"max_tokens": REACH + 8}, "context": {"elsewhere": False}}
+SETTINGS = {"inline": {"max_tokens": REACH + 8}, "context": {"workspace": False}}
 """The editor's, so that the engine lets it say that much; an oracle, sure of what stands elsewhere, would denoise no
 canvas for it."""
 

@@ -1,1 +1,1 @@
-"""What to suggest where somebody types, and what became of it."""
+"""Suggestions while the user types: requests, what is served again, acceptance and statistics."""

@@ -1,6 +1,6 @@
-"""What became of suggestions, inferred from the changes that follow and from the command that editors run after one.
+"""Which suggestions were accepted, by the changes that follow and the command that editors run after one.
 
-Editors take a suggestion in one edit, or a word or line of it; typing the same text by hand comes in single characters.
+An accepted suggestion, or a word or line of it, is inserted by one edit; typed text comes in single characters.
 """
 
 from __future__ import annotations
@@ -14,29 +14,31 @@ from dg_lsp.suggest.suggestions import Remainder, Suggestion
 
 SuggestionEvent = Literal["shown", "accepted", "partial", "typed", "rejected"]
 Record = Callable[[str, SuggestionEvent, int], None]
-"""Is told language, event, and how many characters the event put into the document."""
+"""Called with language, event, and the number of characters that the event inserted."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Watched:
     suggestions: dict[int, Suggestion]
-    """What the user can choose from, by number."""
+    """The suggestions shown, by id."""
     language: str
-    taken_chars: int = 0
+    accepted_chars: int = 0
     last_chars: int | None = None
-    """What the last edit of a suggestion that was typed out put in; whether it was taken its command may still tell."""
+    """The characters of the edit that completed the suggestion by typing; its command may still tell that it was
+    accepted."""
     settled: bool = False
 
 
 class Acceptance:
-    """Watches the latest suggestions shown in each document; those shown together count as one."""
+    """Watches the latest suggestions of each document; those shown together count as one."""
 
     def __init__(self, record: Record) -> None:
         self._record = record
         self._watched: dict[str, _Watched] = {}
 
     def shown(self, uri: str, language: str, remainders: Sequence[Remainder]) -> None:
-        """An editor was given something to show, the best first; more to choose from is nothing new."""
+        """Suggestions were sent to the editor, best first. More choices for a suggestion on display do not count
+        again."""
         suggestions = {remainder.suggestion.id: remainder.suggestion for remainder in remainders}
         held = self._watched.get(uri)
         if held and remainders[0].suggestion.id in held.suggestions:
@@ -52,29 +54,31 @@ class Acceptance:
             return
         edit, text = change.edits[-1], change.after.text
         if any(suggestion.is_finished(text) for suggestion in held.suggestions.values()):
-            held.taken_chars += _taken_at_once(edit)
-            if held.taken_chars:
-                self._settle(held, "accepted", held.taken_chars)
+            held.accepted_chars += _inserted_at_once(edit)
+            if held.accepted_chars:
+                self._settle(held, "accepted", held.accepted_chars)
             else:
                 held.last_chars = _new_chars(edit)
         elif any(
             suggestion.remainder(text, edit.start + len(edit.inserted)) for suggestion in held.suggestions.values()
         ):
-            held.taken_chars += _taken_at_once(edit)
+            held.accepted_chars += _inserted_at_once(edit)
 
     def ran(self, id: int) -> None:
-        """The editor ran the command of the suggestion with that number."""
+        """The editor ran the command of the suggestion with this id."""
         for held in self._watched.values():
             if id in held.suggestions and not held.settled:
                 chars = len(held.suggestions[id].text) if held.last_chars is None else held.last_chars
                 self._settle(held, "accepted", chars)
 
     def closed(self, uri: str) -> None:
-        """A document was closed, or shows something else from now on."""
+        """A document was closed, or shows other suggestions from now on."""
         held = self._watched.pop(uri, None)
         if held and not held.settled:
             typed = held.last_chars is not None
-            self._settle(held, "typed" if typed else "partial" if held.taken_chars else "rejected", held.taken_chars)
+            self._settle(
+                held, "typed" if typed else "partial" if held.accepted_chars else "rejected", held.accepted_chars
+            )
 
     def close(self) -> None:
         for uri in list(self._watched):
@@ -85,8 +89,8 @@ class Acceptance:
         self._record(held.language, event, chars)
 
 
-def _taken_at_once(edit: Edit) -> int:
-    """How many characters came in one go; an editor's own line break with indentation does not count."""
+def _inserted_at_once(edit: Edit) -> int:
+    """Characters inserted at once; an editor's line break with indent does not count."""
     new = _new_chars(edit)
     return new if new >= 2 and not edit.inserted.isspace() else 0
 

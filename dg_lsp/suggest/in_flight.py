@@ -1,5 +1,5 @@
-"""One fill at a time for each document: the newest request takes the place of the one before. It is sent at once at
-rest, later in a burst of typing that would outrun the answer.
+"""One fill at a time for each document: the newest request replaces the previous one. It is sent at once, or after a
+delay in a burst of typing that is faster than answers.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from engine.common.averages import running_average
 from engine.common.request import Filled, FillRequest
 
 BURST_GAP_MS = 300.0
-"""Keys further apart than this are no burst."""
+"""Longest gap between two keys of a burst."""
 _MARGIN = 1.25
-"""How much longer than usual the next key may take before the burst counts as over."""
+"""A burst is over once the next key takes longer than usual by this factor."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,10 +35,10 @@ class InFlight:
         self.superseded = 0
 
     async def fill(self, document: str, request: FillRequest, *, load: bool = False) -> Filled | None:
-        """The answer to a request, or None where there is none or a newer request took its place.
+        """The answer to a request; None where there is none or a newer request replaced it.
 
-        The same request as the latest one shares its answer, if there is one. When nobody waits any more the work is
-        cancelled. `load`: wait for the model, too; else it is only woken. Raises what that raises.
+        A request equal to the latest one shares its answer. The work is cancelled once nobody waits for it. `load`:
+        wait until the model is loaded; else only start loading it.
         """
         job = self._jobs.get(document)
         if not job or job.request != request or _was_in_vain(job.task):
@@ -47,7 +47,7 @@ class InFlight:
             job = self._jobs[document] = _Job(request=request, task=task)
         job.waiting += 1
         try:
-            # Unlike awaiting the task, waiting tells its cancellation from one's own.
+            # Unlike awaiting the task, this tells its cancellation from our own.
             await asyncio.wait({job.task})
         finally:
             job.waiting -= 1
@@ -56,7 +56,7 @@ class InFlight:
         return None if job.task.cancelled() else job.task.result()
 
     def supersede(self, document: str) -> None:
-        """Give up what is under way for a document."""
+        """Cancel the work for a document."""
         job = self._jobs.pop(document, None)
         if job and not job.task.done():
             self.superseded += 1
@@ -89,7 +89,7 @@ def _now_ms() -> float:
 
 
 class Debounce:
-    """Running averages of key gaps and of the time an answer takes. All times in milliseconds of one clock."""
+    """Running averages of the time between keys and of the time of an answer, in milliseconds of one clock."""
 
     def __init__(self, max_delay_ms: float = 0.0) -> None:
         self.max_delay_ms = max_delay_ms
@@ -106,16 +106,16 @@ class Debounce:
         self._answer_ms = running_average(self._answer_ms, took_ms)
 
     def gave_up(self, after_ms: float) -> None:
-        """The model was still at it when it was told to stop, so an answer takes longer than that."""
+        """The model was stopped after this time, so an answer takes longer."""
         if self._answer_ms is None or after_ms > self._answer_ms:
             self._answer_ms = running_average(self._answer_ms, after_ms)
 
     def forget_answers(self) -> None:
-        """Another engine answers from now on."""
+        """Forget the time of answers: another engine answers from now on."""
         self._answer_ms = None
 
     def delay_ms(self, now_ms: float) -> float:
-        """How long to wait before asking; 0 at rest, and where the answer comes before the next key anyway."""
+        """How long to wait before sending; 0 outside bursts, and where answers come faster than keys."""
         if self._gap_ms is None or self._answer_ms is None or self._answer_ms < self._gap_ms:
             return 0.0
         since_key_ms = now_ms - (self._last_key_ms or 0.0)

@@ -1,4 +1,4 @@
-"""How what is left of a suggestion fits the text around the cursor: pure functions over strings."""
+"""Fits the rest of a suggestion to the text around the cursor; pure functions over strings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FittedInsertion:
 
 
 def fit(head: str, insertion: str, tail: str) -> FittedInsertion | None:
-    """Fit an insertion that stands for all of `tail`; None where they have nothing to do with each other.
+    """Fit an insertion that replaces all of `tail`; None where it does not fit.
 
     `tail` is what came between the cursor and the text the insertion was made for: nothing, brackets and quotes that
     the editor closed by itself, or the lines it broke them over. `head` is the line before the cursor.
@@ -37,9 +37,9 @@ def fit(head: str, insertion: str, tail: str) -> FittedInsertion | None:
 
 
 def typed_head(before: str, insertion: str) -> int:
-    """How many characters before the cursor the insertion begins with again: a name that was begun, or nothing.
+    """How many characters before the cursor the insertion repeats: a name that was begun, or 0.
 
-    Shorter names than three characters are left alone, since those repeat by chance, and so are rows of the same.
+    Names shorter than three characters and rows of one character are left alone: they repeat by chance.
     """
     start = len(before)
     while start and is_name_character(before[start - 1]) and len(before) - start < _LONGEST_NAME:

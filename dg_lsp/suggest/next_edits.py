@@ -1,4 +1,4 @@
-"""The next edit: where else what was just edited belongs, as the engine finds it."""
+"""The next edit: where else the latest edit belongs, as the engine finds it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from engine.common.request import FillRequest
 LARGEST_CHARS = 1_000_000
 KEPT_DISMISSED = 64
 MOST_PLACES = 16
-"""That follow one edit at once."""
+"""Most places that one next edit may hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditPlace:
-    """`text` could stand in [start, end) of a document."""
+    """A proposal to replace [start, end) of a document by `text`."""
 
     start: int
     end: int
@@ -29,28 +29,28 @@ class EditPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextEdit:
-    """What could be done in `snapshot`. `id` is the session's."""
+    """A next edit in `snapshot`. `id` is unique in the session."""
 
     id: int
     snapshot: Snapshot
     places: tuple[EditPlace, ...]
-    """That do not overlap: the one to go to, then those that follow as well, the likeliest first."""
+    """Places that do not overlap: the first one to show, then the others, the likeliest first."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Shown:
     id: int
     lines: Lines
-    """In which `places` lie."""
+    """The text that `places` are offsets of."""
     places: Sequence[EditPlace]
-    """That nobody has decided about."""
+    """Places that the user has not decided about."""
     promised: bool = False
-    """Whether all that was done since they were shown is to accept others that were shown with them."""
+    """Whether all edits since they were shown accepted other places of the same next edit."""
 
 
 class NextEdits:
-    """What was dismissed, or typed against where it was shown, does not come again. What was shown with an edit that is
-    accepted comes next, for who shows one place at a time."""
+    """Next edits of all documents. A place that was dismissed, or where the user typed something else, is not proposed
+    again. Once a place is accepted, the next request returns the others, for clients that show one at a time."""
 
     def __init__(self, *, documents: Documents, resident: Resident, history: EditHistory) -> None:
         self._documents = documents
@@ -58,12 +58,12 @@ class NextEdits:
         self._history = history
         self._ids = itertools.count(1)
         self._shown: dict[str, _Shown] = {}
-        """The last one of each document."""
+        """The latest next edit of each document."""
         self._dismissed: dict[tuple[str, str, str], None] = {}
-        """Newest last."""
+        """Dismissed places, newest last."""
 
     async def at(self, snapshot: Snapshot, cursor: int) -> NextEdit | None:
-        """The next edit for somebody whose cursor is there, in the document as it is in `snapshot` still."""
+        """The next edit for a cursor; None where there is none, or the document changed meanwhile."""
         edits = self._history.recent(snapshot, None)
         if snapshot.policy.off or not edits or len(snapshot.text) > LARGEST_CHARS:
             return None
@@ -98,8 +98,7 @@ class NextEdits:
         return self._offered(snapshot, places) if places else None
 
     def changed(self, change: Change) -> None:
-        """What was shown is accepted, place by place or all at once, where a change is just that; and whoever types
-        something else there does not want it."""
+        """Take a change as accepting shown places, one or all of them, or as rejecting those that it touches."""
         uri = change.after.uri
         held = self._shown.pop(uri, None)
         if held is None or held.lines is not change.before.lines:
@@ -114,7 +113,7 @@ class NextEdits:
             self._shown[uri] = replace(held, lines=change.after.lines, places=places, promised=accepts and bool(places))
 
     def dismiss(self, id: int) -> None:
-        """Somebody does not want it."""
+        """The user dismissed a next edit."""
         for uri, shown in list(self._shown.items()):
             if shown.id == id:
                 del self._shown[uri]
@@ -130,7 +129,7 @@ class NextEdits:
         return found
 
     def _left(self, uri: str, lines: Lines, places: Sequence[EditPlace], edit: Edit) -> list[EditPlace]:
-        """The places that an edit of `lines` decides nothing about, where they are behind it."""
+        """The places that an edit of `lines` leaves undecided, with their offsets after the edit."""
         end, shift = edit.start + len(edit.removed), len(edit.inserted) - len(edit.removed)
         left: list[EditPlace] = []
         for place in places:
@@ -149,14 +148,14 @@ class NextEdits:
 
 
 def _is_accepted(lines: Lines, place: EditPlace, edit: Edit) -> bool:
-    """Whether an edit puts a place's text where it belongs, and does no more."""
+    """Whether an edit does just what a place proposes."""
     end = edit.start + len(edit.removed)
     now = lines.text[place.start : edit.start] + edit.inserted + lines.text[end : place.end]
     return place.start <= edit.start and end <= place.end and now == place.text
 
 
 def _what(uri: str, lines: Lines, place: EditPlace) -> tuple[str, str, str]:
-    """It is the same edit again wherever the line went."""
+    """A key of an edit by its line's text, so that it is recognized wherever the line moves."""
     return uri, lines.text[lines.line_start(place.start) : lines.line_end(place.end)], place.text
 
 

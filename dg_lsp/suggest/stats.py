@@ -1,4 +1,4 @@
-"""Counts of what became of suggestions, kept on this machine. Counts only: no text, no file names."""
+"""Counts of suggestions shown, accepted and rejected, kept on this machine. No text, no file names."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ SELECT language, sum(times * (event = 'shown')) AS shown, sum(times * (event = '
     sum(chars * (event IN ('accepted', 'partial')))
 FROM counts GROUP BY language ORDER BY shown DESC, language
 """
-"""The fields of a Tally."""
+"""The columns are the fields of `Tally`."""
 _BUSY_S = 2.0
 _MOST_PENDING = 10_000
-"""Events that are kept where they can't be written."""
+"""Most events that are kept while they can't be written."""
 
 
 class StatsError(EngineError):
@@ -48,49 +48,49 @@ class Tally:
     language: str
     shown: int = 0
     accepted: int = 0
-    """Taken whole, in one go or piece by piece."""
+    """Accepted whole, at once or piece by piece."""
     partial: int = 0
-    """Taken in part."""
+    """Accepted in part."""
     typed: int = 0
-    """Typed by hand to the end."""
+    """Typed by hand."""
     rejected: int = 0
     accepted_chars: int = 0
-    """Put into documents by accepting, in whole or in part."""
+    """Characters inserted by accepting, in whole or in part."""
 
 
 def stats_path() -> Path:
-    """The file with the counts; it may not exist."""
+    """The file of the counts; it may not exist."""
     return state_dir() / "stats.sqlite3"
 
 
 class Stats:
-    """Collects counts and writes them now and then; several language servers may write at once."""
+    """Collects counts and writes them at intervals; several language servers may write at once."""
 
     def __init__(self, path: Callable[[], Path]) -> None:
-        """`path`: as `stats_path`, asked when there is something to write."""
+        """`path()`: the file, like `stats_path`; called when there is something to write."""
         self._path = path
         self._lock = threading.Lock()
         self._pending: deque[tuple[float, str, str, str, int]] = deque(maxlen=_MOST_PENDING)
-        """When, day, language, event, characters."""
+        """Time, day, language, event, characters."""
 
     def add(self, language: str, event: str, chars: int) -> None:
         with self._lock:
             self._pending.append((time.time(), date.today().isoformat(), language, event, chars))
 
     async def keep_writing(self, every_s: float, complain: Callable[[str], object]) -> None:
-        """Write what was collected now and then, without end. What stands in the way is told once."""
-        told = set[str]()
+        """Write collected counts at intervals, without end. Each error is reported once."""
+        reported = set[str]()
         while True:
             await asyncio.sleep(every_s)
             try:
                 await asyncio.to_thread(self.write)
             except EngineError as error:
-                if str(error) not in told:
-                    told.add(str(error))
+                if str(error) not in reported:
+                    reported.add(str(error))
                     complain(str(error))
 
     def write(self) -> None:
-        """Write what was collected since the last reset; what can't be is kept for later. Raises EngineError."""
+        """Write the counts since the last reset; what can't be written is kept for later. Raises EngineError."""
         with self._lock:
             pending = list(self._pending)
             self._pending.clear()
@@ -129,10 +129,10 @@ def tallies(path: Path) -> list[Tally]:
 
 
 def reset(path: Path) -> None:
-    """Forget all counts, also those that running servers have not written yet. Raises StatsError."""
+    """Delete all counts, also those that running servers have not written yet. Raises StatsError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # First: who has the old file open writes into the old file, and who opens a new one knows of the reset.
+        # First: a server with the old file open writes there, and one that opens the new file knows of the reset.
         with replacing(_reset_path(path)) as draft:
             draft.write_text(repr(time.time()))
         path.unlink(missing_ok=True)
@@ -153,6 +153,6 @@ def _reset_at(path: Path) -> float:
 
 def _unusable(path: Path, error: Exception) -> str:
     return (
-        f"The counts in {path} can't be used ({error}); `dg-lsp stats --reset` starts them anew, "
+        f"The counts in {path} can't be used ({error}): `dg-lsp stats --reset` deletes them, "
         "DG_LSP_STATE_DIR moves them."
     )

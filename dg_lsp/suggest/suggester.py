@@ -1,4 +1,4 @@
-"""What to suggest at a gap: what remains of an earlier suggestion where one holds, else what the engine fills in."""
+"""Chooses what to suggest at a gap: the rest of an earlier suggestion if one still fits, else a fill by the engine."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from dg_lsp.workspace.index import WorkspaceIndex
 from engine.common.request import Candidate, Filled, FillRequest, Precedent, Snippet
 
 INLINE, MENU = "inline", "menu"
-"""Lanes: work in one does not supersede work in the other."""
+"""Lanes: a request in one does not supersede one in the other."""
 INVOKED_DEADLINE_FACTOR = 5
-"""Somebody who asked waits so many times longer."""
+"""The deadline of a suggestion that the user requested is this many times longer."""
 UNFITTED = 0.4
-"""How sure a model has to be whose authors did not fit it."""
+"""The threshold for models without a fitted one."""
 NEARLY = 0.9
-"""Of its deadline, from which on an answer counts as cut short by it."""
-UNSURE = "Nothing was shown: the model was less sure than inline.threshold asks for. Ask for a suggestion to see it."
+"""From this share of its deadline on, an answer counts as late."""
+UNSURE = "Nothing was shown: the model's confidence was below inline.threshold. Request a suggestion to see it."
 LATE = "Nothing was shown: there was no valid answer by the deadline (inline.deadline_ms)."
 NOTHING_VALID = "Nothing was shown: no answer fitted the code around the cursor."
 
 
 @dataclass(slots=True, kw_only=True)
 class Counts:
-    """Since the server started."""
+    """Counts since the server started."""
 
     requests: int = 0
     without_model: int = 0
-    """Answered with what remains of an earlier suggestion."""
+    """Answered with the rest of an earlier suggestion."""
     stale: int = 0
     """Answers dropped because the document had changed."""
     unsure: int = 0
-    """Answers dropped because the model was not sure enough."""
+    """Answers dropped because the confidence was below the threshold."""
 
 
 class Suggester:
@@ -69,21 +69,22 @@ class Suggester:
         self._on_outcome = on_outcome
         self._caches: dict[str, SuggestionCache] = {}
         self._fitted = UNFITTED
-        """How sure the engine's model has to be, as it said last."""
+        """The model's fitted threshold, from its latest answer."""
         self._edits: dict[str, Edit] = {}
         self._lanes: dict[str, str] = {}
-        """Where each document's editor asked last."""
+        """The lane of each document's latest request."""
         self._expected: dict[str, asyncio.Task[Filled | None]] = {}
-        """Requests that are expected to come, by document."""
+        """Requests made ahead of the editor's, by document."""
         self._tickets: dict[str, object] = {}
         """The newest request of each lane and document."""
         self._ids = itertools.count(1)
 
     async def suggest(self, gap: CursorGap, *, invoked: bool, lane: str) -> list[Remainder]:
-        """Suggestions, best first; one at most unless somebody asked. Work in the same lane and document is superseded.
+        """Suggestions, best first; at most one unless `invoked` by the user. Supersedes work in the same lane and
+        document.
 
-        An answer is dropped when the document changed meanwhile, or suggestions were switched off, but remembered: a
-        change may lead to it.
+        An answer is dropped if the document changed meanwhile or suggestions were switched off. It is kept in the
+        cache, as typing may lead to it.
         """
         uri, off = gap.snapshot.uri, gap.snapshot.policy.off
         self.counts.requests += 1
@@ -126,7 +127,7 @@ class Suggester:
             self._expected[uri] = asyncio.create_task(self._expect(f"{lane} {uri}", gap))
 
     def rearranged(self, cells: Iterable[str]) -> None:
-        """Something else stands around these cells than what suggestions in them were made for."""
+        """The text around these cells changed: drop suggestions in them."""
         for uri in cells:
             self._caches.pop(uri, None)
 
@@ -150,17 +151,17 @@ class Suggester:
         return gap.snapshot.policy.settings.inline.deadline_or(self._resident.deadline_ms)
 
     def _took_back(self, gap: CursorGap) -> bool:
-        """Whether the last edit took away what stood behind the cursor."""
+        """Whether the last edit deleted text after the cursor."""
         edit = self._edits.get(gap.snapshot.uri)
         return edit is not None and edit.takes_back and edit.end == gap.cursor and not gap.selected
 
     def _is_deleting(self, gap: CursorGap) -> bool:
-        """Whether the last edit took characters from the token at the cursor."""
+        """Whether the last edit deleted characters of the token at the cursor."""
         at_token = is_name_character(gap.head[-1:] or " ") or is_name_character(gap.tail[:1] or " ")
         return at_token and self._took_back(gap)
 
     async def _newest_request(self, document: str, gap: CursorGap, *, invoked: bool) -> FillRequest | None:
-        """None where a newer one of that lane and document came while other files were looked at."""
+        """The request for a gap; None where a newer one of the same lane and document came while files were checked."""
         ticket = self._tickets[document] = object()
         matches = await self._index.matches(gap)
         definitions = await self._index.definitions(gap)
@@ -193,7 +194,7 @@ class Suggester:
     def _remembered(self, gap: CursorGap, candidates: Iterable[Candidate]) -> list[Suggestion]:
         made = (self._made(gap, candidate) for candidate in candidates)
         cache = self._cache(gap.snapshot.uri)
-        # In reverse, so that the best one is the newest.
+        # Reversed, so that the best one is the newest.
         return [cache.put(held) for held in reversed([held for held in made if held.text.strip()])][::-1]
 
     def _made(self, gap: CursorGap, candidate: Candidate) -> Suggestion:
@@ -205,11 +206,11 @@ class Suggester:
             end=gap.cursor + candidate.swallowed,
             text=text,
             confidence=candidate.confidence,
-            origin=f"elsewhere: {candidate.origin}" if candidate.origin else "",
+            origin=f"from {candidate.origin}" if candidate.origin else "",
         )
 
     def _held(self, gap: CursorGap, *, invoked: bool) -> list[Remainder]:
-        """Earlier suggestions that hold here. What was just deleted is not offered again."""
+        """Earlier suggestions that still fit here. Text that was just deleted is not suggested again."""
         remainders = _fitting(gap, self._cache(gap.snapshot.uri).remainders(gap.text, gap.cursor))
         hidden = not invoked and self._took_back(gap)
         sure = self._sure(gap, remainders, invoked=invoked)
@@ -241,6 +242,6 @@ def _origin(shown: Sequence[Remainder]) -> str:
 
 
 def _fitting(gap: CursorGap, remainders: Iterable[Remainder | None]) -> list[Remainder]:
-    """What can be shown at a gap; behind a selected completion, only what keeps to the range that it has."""
+    """The remainders that can be shown at a gap; after a selected completion, only those within its range."""
     fitting = (each.up_to_cursor(gap.text) if each and gap.selected else each for each in remainders)
     return [each for each in fitting if each]

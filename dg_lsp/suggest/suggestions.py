@@ -1,8 +1,8 @@
-"""Suggestions that were made, to be served again while the user types them.
+"""Earlier suggestions, served again while the user types them.
 
-A suggestion is a claim about the whole document: `base` with [start, end) replaced by `text`. It holds for as long as
-the document up to the cursor is the beginning of that claim and the document behind the cursor is its end, so typing
-along, auto-closed brackets, undo and redo need no bookkeeping: only the text counts.
+A suggestion predicts the whole document: `base` with [start, end) replaced by `text`. It fits as long as the document
+before the cursor is the start of that text and the document after the cursor is its end. So typing along, auto-closed
+brackets, undo and redo need no bookkeeping: only the text counts.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from engine.common.sequences import common_head
 
 REMEMBERED = 16
 _TAKEN_CHARS = 200
-"""In front of a suggestion, with one line break, that it lives through when they are taken back: more is not typed
-again but deleted."""
+"""How many characters before a suggestion may be deleted, with one line break, before it is dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +31,10 @@ class Suggestion:
     text: str
     confidence: float
     origin: str = ""
-    """Where it stands elsewhere, "elsewhere: src/shapes.py:12"; empty: the model wrote it."""
+    """The place of a workspace match, "from src/shapes.py:12"; empty: the model wrote it."""
 
     def remainder(self, text: str, cursor: int) -> Remainder | None:
-        """What is left to insert into a document that agrees with this suggestion; None where it does not."""
+        """The rest to insert into a document that fits this suggestion; None where it does not fit."""
         tail_end = len(text) - (len(self.base) - self.end)
         if tail_end < cursor:
             return None
@@ -54,14 +53,14 @@ class Suggestion:
         )
 
     def guess(self, text: str, cursor: int) -> str:
-        """What may be left of it where typing went another way: it goes on behind the name that was typed instead."""
+        """The likely rest after the user typed another name than suggested: what follows that name."""
         if cursor < self.start or not text.startswith(self.base[: self.start]):
             return ""
         typed = text[self.start : cursor]
         same = common_head(typed, self.text)
         while same and is_name_character(self.text[same - 1]):
             same -= 1
-        left, instead = _behind_name(self.text[same:]), _behind_name(typed[same:])
+        left, instead = _after_name(self.text[same:]), _after_name(typed[same:])
         return left[len(instead) :] if left.startswith(instead) else ""
 
     def is_finished(self, text: str) -> bool:
@@ -75,12 +74,12 @@ class Suggestion:
 
     @property
     def outcome_end(self) -> int:
-        """Where the suggestion ends once it is in the document."""
+        """The offset where the suggestion ends once it is inserted."""
         return self.start + len(self.text)
 
     def _remaining(self, text: str, cursor: int) -> str:
         if cursor < self.start:
-            # Text before the suggestion was taken back; typing it again leads here.
+            # Text before the suggestion was deleted; typing it again leads here.
             near = self.start - cursor <= _TAKEN_CHARS and self.base.count("\n", cursor, self.start) <= 1
             return self.base[cursor : self.start] + self.text if near and self.base.startswith(text[:cursor]) else ""
         typed = text[self.start : cursor]
@@ -90,25 +89,25 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """The part of a suggestion that is not in the document yet. All offsets count in the document as it is."""
+    """The part of a suggestion that is not in the document yet. All offsets are the current document's."""
 
     suggestion: Suggestion
     start: int
-    """Where the suggestion began; what was typed of it stands in [start, cursor)."""
+    """Where the suggestion begins; what was typed of it is [start, cursor)."""
     cursor: int
     end: int
-    """Text in [cursor, end) is closed by `text` itself."""
+    """`text` replaces [cursor, end)."""
     text: str
 
     @property
     def reaches_back(self) -> bool:
-        """Whether text that was there before the suggestion is missing now."""
+        """Whether text before the suggestion was deleted."""
         return self.cursor < self.suggestion.start
 
     def up_to_cursor(self, text: str) -> Remainder | None:
-        """The same outcome with nothing replaced behind the cursor; None where there is no such, or nothing to add.
+        """The same outcome without replacing text after the cursor; None where that is impossible or adds nothing.
 
-        `text`: the document as it is.
+        `text`: the current document.
         """
         kept = text[self.cursor : self.end]
         added = self.text.removesuffix(kept)
@@ -120,7 +119,7 @@ class SuggestionCache:
         self._held: deque[Suggestion] = deque(maxlen=REMEMBERED)
 
     def put(self, suggestion: Suggestion) -> Suggestion:
-        """Remember it as the newest; of two that make the same claim the one remembered first is kept."""
+        """Add it as the newest; of two equal ones the older is kept."""
         for held in self._held:
             if (
                 replace(held, id=suggestion.id, confidence=suggestion.confidence, origin=suggestion.origin)
@@ -133,7 +132,7 @@ class SuggestionCache:
         return suggestion
 
     def remainders(self, text: str, cursor: int) -> Iterator[Remainder]:
-        """What still holds here, newest first, no text twice."""
+        """The suggestions that still fit here, newest first, each text once."""
         seen = set[str]()
         for suggestion in reversed(self._held):
             remainder = suggestion.remainder(text, cursor)
@@ -142,7 +141,7 @@ class SuggestionCache:
                 yield remainder
 
     def guess(self, text: str, cursor: int) -> str:
-        """What the newest suggestion leads to expect here, though it does not hold any more; empty: nothing."""
+        """What the newest suggestion leads to expect here though it does not fit; may be empty."""
         return self._held[-1].guess(text, cursor) if self._held else ""
 
     def finished(self, text: str) -> Suggestion | None:
@@ -154,5 +153,5 @@ def _line_before(text: str, cursor: int) -> str:
     return text[max(text.rfind("\n", 0, cursor), text.rfind("\r", 0, cursor)) + 1 : cursor]
 
 
-def _behind_name(text: str) -> str:
+def _after_name(text: str) -> str:
     return "".join(dropwhile(is_name_character, text))

@@ -387,7 +387,7 @@ class WorkspaceIndex:
 
 def _wanted(snapshot: Snapshot) -> bool:
     context = snapshot.policy.settings.context
-    return context.enabled and context.elsewhere
+    return context.enabled and context.workspace
 
 
 def _name(uri: str) -> str:

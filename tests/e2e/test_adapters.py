@@ -18,7 +18,7 @@ from tests.engine.processes import home
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOY = Path(__file__).parents[1] / "models" / "toy-uniform"
-SETTINGS = {"inline": {"threshold": 0, "deadline_ms": 60_000}, "context": {"elsewhere": False}}
+SETTINGS = {"inline": {"threshold": 0, "deadline_ms": 60_000}, "context": {"workspace": False}}
 CODE = "let a = 3\nlet b = ▮\nprint a\n"
 
 

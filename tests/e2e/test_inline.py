@@ -41,7 +41,7 @@ async def each(request, shared):
 async def one(shared):
     """A window for what does not depend on the client."""
     # On a loaded machine the usual deadline would cut answers short; and what one test wrote would answer another.
-    options = {"inline": {"deadline_ms": 20_000}, "context": {"elsewhere": False}}
+    options = {"inline": {"deadline_ms": 20_000}, "context": {"workspace": False}}
     async with window(shared, "neovim", options=options) as held:
         yield held
 

@@ -157,7 +157,7 @@ async def test_magics_are_nothing_to_mend_and_are_left_as_they_are_where_somethi
 
 async def test_the_bundled_model_uses_names_of_the_first_cell_in_a_later_one():
     # Cells of the other notebooks are not what is asked for here.
-    options = {"inline": {"threshold": 0, "deadline_ms": 60_000}, "context": {"elsewhere": False, "enabled": False}}
+    options = {"inline": {"threshold": 0, "deadline_ms": 60_000}, "context": {"workspace": False, "enabled": False}}
     used = {True: 0, False: 0}
     with home() as place:
         async with window(place, options=options, model="bundled") as held:

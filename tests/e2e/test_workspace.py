@@ -276,7 +276,7 @@ async def test_what_stands_in_a_file_that_is_not_open_is_suggested_and_said_wher
             assert await held.ghost() == "a + b"
             return (await held.status())["origin"]
 
-        assert await until(origin, "the file in the index") == "elsewhere: sums.py:2"
+        assert await until(origin, "the file in the index") == "from sums.py:2"
         (tmp_path / ".dgignore").write_text("sums.py\n")
         held.notify("workspace/didChangeWatchedFiles", {"changes": []})
         assert await origin() == ""

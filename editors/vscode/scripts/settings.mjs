@@ -1,4 +1,4 @@
-// Puts the server's settings among the extension's own, as the server's schema has them: `npm run settings`.
+// Copies the server's settings from its schema into the extension's manifest: `npm run settings`.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const OWN = {
@@ -6,23 +6,23 @@ const OWN = {
     type: "string",
     default: "",
     scope: "machine",
-    description: "The server's program. Empty: `dg-lsp` of the workspace's virtual environment, of PATH, or of pipx or uv.",
+    description: "Path of `dg-lsp`. Empty: from the workspace's virtual environment, PATH, pipx or uv.",
   },
   "dg-lsp.maxFileBytes": {
     type: "integer",
     default: 1000000,
     minimum: 1,
-    description: "Longer files are left alone.",
+    description: "Files longer than this get no suggestions.",
   },
   "dg-lsp.trace.server": {
     type: "string",
     enum: ["off", "messages", "verbose"],
     default: "off",
-    description: "What of the conversation with the server is logged; it holds code.",
+    description: "How much of the messages to and from the server is logged. The log holds code.",
   },
 };
 
-// What only the user may set VS Code takes from no workspace.
+// VS Code ignores machine-scoped settings in a workspace.
 function scoped({ userOnly, ...held }) {
   return userOnly ? { ...held, scope: "machine" } : held;
 }

@@ -17,7 +17,7 @@ export interface Status {
   message: string;
   /** Why the last automatic request showed nothing; empty where it showed something. */
   silence?: string;
-  /** Where what it showed stands already ("elsewhere: src/shapes.py:12"); empty where the model wrote it. */
+  /** The place of a workspace match that was shown ("from src/shapes.py:12"); empty where the model wrote it. */
   origin?: string;
   /** The folder that was learnt by what answered last. */
   adapter?: string;

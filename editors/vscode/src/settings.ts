@@ -3,6 +3,8 @@ import * as vscode from "vscode";
 
 export const SECTION = "dg-lsp";
 const OWN = new Set(["serverPath", "maxFileBytes", "trace"]);
+/** Names of settings in earlier releases, which still count. */
+const OLD_NAMES: Record<string, string> = { "dg-lsp.context.workspace": "dg-lsp.context.elsewhere" };
 
 type Table = Record<string, unknown>;
 
@@ -19,7 +21,8 @@ export function forServer(): Table {
     }
     const last = path.pop() ?? "";
     const table = path.reduce((held, key) => (held[key] ??= {}) as Table, all);
-    table[last] = valueOf(name);
+    const old = OLD_NAMES[name];
+    table[last] = (old && vscode.workspace.getConfiguration().get(old)) ?? valueOf(name);
   }
   return all;
 }

@@ -154,7 +154,7 @@ async def test_a_change_that_is_malformed_is_said_with_the_way_out_where_the_edi
     await notebook.send("notebookDocument/didChange", {"notebookDocument": {"uri": NOTEBOOK, "version": 2}, **params})
     (told,) = notebook.said()
     assert told["params"]["message"] == (
-        f"A change to {NOTEBOOK} could not be read: close the document and open it again."
+        f"A change to {NOTEBOOK} could not be read: close and reopen the document."
     )
     assert notebook.server.documents.uris() == []
 

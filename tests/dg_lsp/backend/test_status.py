@@ -90,8 +90,8 @@ def test_a_status_that_is_ready_tells_why_nothing_was_shown():
     held.shown("Not sure enough.", "")
     held.shown("Not sure enough.", "")
     assert held.current == Status(state="ready", silence="Not sure enough.")
-    held.shown("", "elsewhere: a.py:1")
-    assert held.current == Status(state="ready", origin="elsewhere: a.py:1")
+    held.shown("", "from a.py:1")
+    assert held.current == Status(state="ready", origin="from a.py:1")
     assert [status.silence for status in told] == ["", "Not sure enough.", ""]
 
 

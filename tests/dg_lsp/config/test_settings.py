@@ -64,6 +64,11 @@ INVALID = [
 ]
 
 
+def test_a_setting_counts_by_the_name_that_it_had():
+    settings, problems = applied(Settings(), {"context": {"elsewhere": False}})
+    assert (settings.context.workspace, problems) == (False, [])
+
+
 @pytest.mark.parametrize("given", VALID, ids=str)
 def test_valid_settings_apply_and_the_schema_allows_them(given):
     settings, problems = applied(Settings(), given)

@@ -377,7 +377,7 @@ async def test_what_stands_elsewhere_reaches_the_request_and_where_it_stands_the
     (precedent,) = window.recorder.asked[-1].precedents
     assert (precedent.text, precedent.origin) == ("raise ValueError(y)", "other.py:2")
     assert precedent.likeness > 4
-    assert window.origins == ["elsewhere: other.py:2"]
+    assert window.origins == ["from other.py:2"]
     window.index.close()
 
 

@@ -206,7 +206,7 @@ async def test_a_document_that_becomes_excluded_is_none_at_once(workspace: Works
     assert await workspace.index.matches(gap) == ()
 
 
-@pytest.mark.parametrize("settings", [{"context": {"elsewhere": False}}, {"context": {"enabled": False}}])
+@pytest.mark.parametrize("settings", [{"context": {"workspace": False}}, {"context": {"enabled": False}}])
 async def test_it_can_be_switched_off(workspace: Workspace, settings: object):
     workspace.write("shapes.py", ELSEWHERE)
     workspace.configuration.initialize(settings)
@@ -301,7 +301,7 @@ async def test_a_file_that_becomes_ignored_tells_nothing_at_once(workspace: Work
     assert await known(workspace) == {}
 
 
-@pytest.mark.parametrize("settings", [{"context": {"elsewhere": False}}, {"context": {"enabled": False}}])
+@pytest.mark.parametrize("settings", [{"context": {"workspace": False}}, {"context": {"enabled": False}}])
 async def test_nothing_is_told_where_that_is_off(workspace: Workspace, settings: object):
     workspace.configuration.initialize(settings)
     workspace.write("app/shapes.py", SHAPES)
