@@ -153,9 +153,7 @@ async def test_a_change_that_is_malformed_is_said_with_the_way_out_where_the_edi
     await notebook.begin("a", "b", reopens=False)
     await notebook.send("notebookDocument/didChange", {"notebookDocument": {"uri": NOTEBOOK, "version": 2}, **params})
     (told,) = notebook.said()
-    assert told["params"]["message"] == (
-        f"A change to {NOTEBOOK} could not be read: close and reopen the document."
-    )
+    assert told["params"]["message"] == (f"A change to {NOTEBOOK} could not be read: close and reopen the document.")
     assert notebook.server.documents.uris() == []
 
 
