@@ -96,7 +96,7 @@ class DgServer(LanguageServer):
             self.documents,
             self.configuration,
             in_background=self.in_background,
-            reads=self.context.reading,
+            reads=self.context.names_of,
             renewed=lambda snapshot: self.menu.offer(snapshot.policy.settings),
         )
         self.analyses = Analyses(self.resident)

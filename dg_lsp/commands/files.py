@@ -79,7 +79,7 @@ def changed_at(folder: Path) -> dict[str, int]:
 
 def _git(folder: Path, *arguments: str) -> str:
     with suppress(OSError, NotRead, subprocess.TimeoutExpired):
-        asked = run_git(folder, *arguments, timeout_s=_GIT_S)
-        if asked.returncode == 0:
-            return asked.stdout.decode(errors="surrogateescape")
+        answer = run_git(folder, *arguments, timeout_s=_GIT_S)
+        if answer.returncode == 0:
+            return answer.stdout.decode(errors="surrogateescape")
     return ""

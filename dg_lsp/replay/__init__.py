@@ -1,1 +1,1 @@
-"""Editing sessions, recorded or generated, played against a real language server as an editor would."""
+"""Replays editing sessions, recorded or generated, against a real language server."""

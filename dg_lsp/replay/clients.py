@@ -1,4 +1,4 @@
-"""The editors that a session can be played as."""
+"""The editors that a replay can imitate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Style:
     encodings: tuple[Encoding, ...]
     cancels: bool = False
-    """Whether it cancels a request when it sends the next."""
+    """Whether it cancels a request when it sends the next one."""
 
 
 STYLES = {

@@ -1,4 +1,4 @@
-"""A client's end of a connection to a language server process. Plain JSON values; nothing is interpreted."""
+"""A client's connection to a language server process, in plain JSON values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pygls.exceptions import JsonRpcException
 from dg_lsp.protocol.framing import frame, read_body
 
 GONE_S = 10.0
-"""For a server to end after it was told to."""
+"""How long a server may take to end after `exit`."""
 
 
 class ServerConnection:
@@ -36,7 +36,7 @@ class ServerConnection:
     async def start(
         command: Sequence[str], environment: Mapping[str, str], stderr: IO[bytes] | None = None
     ) -> ServerConnection:
-        """Start a server; what it says on standard error goes to `stderr`, or where ours goes."""
+        """Start a server. Its standard error goes to `stderr`, or where ours goes."""
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             *command, stdin=pipe, stdout=pipe, stderr=stderr, env=dict(environment)
@@ -44,7 +44,8 @@ class ServerConnection:
         return ServerConnection(process)
 
     def ask(self, method: str, params: Any) -> tuple[int, asyncio.Future[Any]]:
-        """Send a request; its id and its answer to come, which raises JsonRpcException or ConnectionError."""
+        """Send a request and return its id and a future of the answer, which raises JsonRpcException or
+        ConnectionError."""
         id_ = next(self._ids)
         answer = self._waiting[id_] = asyncio.get_running_loop().create_future()
         self._send({"id": id_, "method": method, "params": params})
@@ -58,7 +59,7 @@ class ServerConnection:
         self._send({"method": method, "params": params})
 
     async def close(self) -> int:
-        """Shut the server down; its exit code."""
+        """Shut the server down and return its exit code."""
         try:
             async with asyncio.timeout(GONE_S):
                 await self.request("shutdown", None)
@@ -84,7 +85,7 @@ class ServerConnection:
 
     def _handle(self, message: dict[str, Any]) -> None:
         if "method" in message and "id" in message:
-            # What servers ask of editors here (progress bars, settings) may be answered with nothing.
+            # The server's requests here (progress bars, settings) may be answered with null.
             self._send({"id": message["id"], "result": None})
         elif "method" in message:
             self.on_notification(message["method"], message.get("params"))
@@ -104,7 +105,7 @@ async def served(
     settings: Mapping[str, Any],
     stderr: IO[bytes] | None = None,
 ) -> AsyncGenerator[ServerConnection]:
-    """A server that an editor with ghost text has initialized, until it has ended. It counts nothing."""
+    """A server initialized as by an editor with ghost text, for the duration of the block. Statistics are off."""
     wire = await ServerConnection.start(command, environment, stderr)
     try:
         offered = {

@@ -1,4 +1,4 @@
-"""The part of an editor that matters to a language server: documents, a cursor in each, undo, ghost text."""
+"""An editor as a language server sees it: documents, cursors, undo, ghost text."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dg_lsp.replay.session import Accept, Delete, Event, Focus, Move, Open, Type
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ghost:
-    """A suggestion as the editor holds it: the span it replaces, with offsets of the document it was asked for."""
+    """A suggestion in the editor: the span that it replaces, with offsets of the document of the request."""
 
     start: int
     end: int
     text: str
     command: dict[str, Any] | None
     version: int
-    """Which version of the document the server made it for."""
+    """The version of the document that the server made it for."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Buffer:
     cursor: int
     version: int = 1
     undo: list[tuple[int, str, str, int]] = field(default_factory=list[tuple[int, str, str, int]])
-    """What was done: where, removed, inserted, where the cursor was."""
+    """Earlier edits: offset, removed, inserted, cursor before."""
 
     @property
     def text(self) -> str:
@@ -45,20 +45,20 @@ class Buffer:
 
 
 @dataclass(slots=True, kw_only=True)
-class Asked:
-    """A request for ghost text under way."""
+class PendingRequest:
+    """A pending request for ghost text."""
 
     id: int
     buffer: Buffer
-    """As it was then."""
+    """The document when the request was sent."""
     answer: asyncio.Future[Any]
     at_s: float
 
 
 class Editor:
-    """Sends what editors send, to nobody where there is no `wire`. Offsets everywhere; positions only on the wire.
+    """Sends what editors send; without a `wire`, nothing. Offsets inside, positions only on the wire.
 
-    What it does, it does to the document that has the focus, at its cursor.
+    All methods act on the focused document, at its cursor.
     """
 
     def __init__(self, wire: ServerConnection | None, encoding: Encoding, folder: str = "/replay") -> None:
@@ -73,7 +73,7 @@ class Editor:
         return self.buffers[self.path]
 
     def do(self, event: Event) -> None:
-        """What a person does; text that is accepted is typed."""
+        """Apply an event; accepted text is typed."""
         match event:
             case Open():
                 self.open(event.path, event.language, event.text, event.cursor)
@@ -109,39 +109,39 @@ class Editor:
             self._change(start, start + len(inserted), removed, cursor)
 
     def replace(self, start: int, end: int, text: str) -> None:
-        """Replace a span; the cursor ends up behind the new text."""
+        """Replace a span and put the cursor after the new text."""
         self.buffer.undo.append((start, self.buffer.text[start:end], text, self.buffer.cursor))
         self._change(start, end, text, start + len(text))
 
-    def ask(self, *, invoked: bool = False) -> Asked:
+    def ask(self, *, invoked: bool = False) -> PendingRequest:
         assert self._wire
         buffer = copy(self.buffer)
         position = to_builtins(position_at(buffer.lines, buffer.cursor, self._encoding))
         context = {"triggerKind": 1 if invoked else 2}
         params = {"textDocument": {"uri": buffer.uri}, "position": position, "context": context}
         id_, answer = self._wire.ask("textDocument/inlineCompletion", params)
-        return Asked(id=id_, buffer=buffer, answer=answer, at_s=time.perf_counter())
+        return PendingRequest(id=id_, buffer=buffer, answer=answer, at_s=time.perf_counter())
 
-    def cancel(self, asked: Asked) -> None:
+    def cancel(self, request: PendingRequest) -> None:
         assert self._wire
-        self._wire.notify("$/cancelRequest", {"id": asked.id})
+        self._wire.notify("$/cancelRequest", {"id": request.id})
 
-    def ghosts(self, asked: Asked, result: Any) -> list[Ghost]:
+    def ghosts(self, request: PendingRequest, result: Any) -> list[Ghost]:
         items = result["items"] if isinstance(result, dict) else result or ()
-        return [self._ghost(asked, item) for item in items]
+        return [self._ghost(request, item) for item in items]
 
     def accept(self, ghost: Ghost) -> None:
-        """Put a suggestion into the document and run its command, as editors do."""
+        """Insert a suggestion and run its command, as editors do."""
         self.replace(ghost.start, ghost.end, ghost.text)
         if ghost.command and self._wire:
             called = {key: ghost.command.get(key) for key in ("command", "arguments")}
             _, done = self._wire.ask("workspace/executeCommand", called)
             done.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
 
-    def _ghost(self, asked: Asked, item: dict[str, Any]) -> Ghost:
-        start, end = span_of(asked.buffer.lines, convert(item["range"], Range), self._encoding)
+    def _ghost(self, request: PendingRequest, item: dict[str, Any]) -> Ghost:
+        start, end = span_of(request.buffer.lines, convert(item["range"], Range), self._encoding)
         command = item.get("command")
-        version = command["arguments"][0]["version"] if command else asked.buffer.version
+        version = command["arguments"][0]["version"] if command else request.buffer.version
         return Ghost(start=start, end=end, text=item["insertText"], command=command, version=version)
 
     def _change(self, start: int, end: int, text: str, cursor: int) -> None:

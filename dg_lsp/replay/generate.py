@@ -1,5 +1,5 @@
-"""Sessions made up from texts before and after, such as the commits of a git repository: somebody types the difference,
-with a person's rhythm and slips."""
+"""Generates sessions from changes, such as a repository's commits: the difference is typed with a person's rhythm and
+slips."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from engine.common.changes import changed
 from engine.common.newlines import lines
 
 _KEY, _THOUGHT = (110.0, 0.4), (900.0, 0.5)
-"""Pauses: the median in milliseconds, and how much they vary."""
+"""Pauses: the median in milliseconds, and the spread."""
 _SLIP = 0.02
-"""Share of keys that hit a neighbour and are taken back."""
+"""Share of keys that are typos and corrected."""
 _HOPE = 0.08
-"""Share of words before which the rest of the line, or a few lines, are taken from a suggestion."""
+"""Share of words at which the rest of the line, or a few lines, are accepted from a suggestion."""
 _HOPED_LINES = 3
 _REGRET = 0.03
 """Share of words that are undone and typed again."""
 _TOKEN = re.compile(r"\r?\n[ \t]*|\w+|[^\S\n]+|[^\w\s]")
 GIT_S = 60.0
 MAX_CHANGED_CHARS = 4000
-"""More than this was not typed but pasted or generated."""
+"""A larger change was pasted or generated, not typed."""
 LANGUAGES = {
     ".py": "python",
     ".js": "javascript",
@@ -46,7 +46,7 @@ LANGUAGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited:
-    """A file and what somebody made of it."""
+    """A file before and after a change."""
 
     path: str
     before: str
@@ -54,12 +54,12 @@ class Edited:
 
     @property
     def language(self) -> str:
-        """Its LSP identifier, by the file's extension; empty where that is unknown."""
+        """The LSP identifier by the file's extension; empty if unknown."""
         return LANGUAGES.get(PurePosixPath(self.path).suffix, "")
 
 
 def events(files: Sequence[Edited], seed: int) -> tuple[Event, ...]:
-    """Somebody opens all files and makes the changes, one after the other."""
+    """Events that open all files and make the changes, one after the other."""
     typist = _Typist(random=random.Random(seed))
     for file in files:
         typist.do(Open, path=file.path, language=file.language, text=file.before)
@@ -73,9 +73,9 @@ def events(files: Sequence[Edited], seed: int) -> tuple[Event, ...]:
 
 
 def changes(before: str, after: str) -> Iterator[tuple[int, int, str]]:
-    """Start, characters removed and new text of each change, with offsets of the text as it is by then.
+    """Start, characters removed and new text of each change, with offsets of the text after the earlier ones.
 
-    Whole lines are changed as people do it: a new one begins with a line break at the end of the one above.
+    Lines are changed as people do it: a new line begins with a line break at the end of the one above.
     """
     old, new = lines(before), lines(after)
     starts = list(accumulate(map(len, new), initial=0))
@@ -127,7 +127,7 @@ class _Typist:
             at += len(hoped or token[0])
 
     def _hoped(self, left: str) -> str:
-        """What the person wants the model to write now: nothing, the rest of the line, or a few lines."""
+        """The text to accept from a suggestion now: none, the rest of the line, or a few lines."""
         hoped = lines(left)[:_HOPED_LINES]
         if not hoped[0].strip() or self.random.random() >= _HOPE:
             return ""
@@ -157,14 +157,14 @@ class _Typist:
 
 
 def edited_files(repository: Path, commits: int) -> list[Edited]:
-    """What the latest `commits` commits that somebody could have typed did, oldest first. Raises SessionError."""
-    found, taken = dict[str, Edited](), 0
+    """The changes of the latest `commits` commits that could have been typed, oldest first. Raises SessionError."""
+    found, used = dict[str, Edited](), 0
     for commit in _git(repository, "rev-list", "--no-merges", "HEAD").split():
         files = {file.path: file for file in _typed(repository, commit)}
         # A session opens a document once: each file is as its last commit found it.
         found = files | found
-        taken += bool(files)
-        if taken == commits:
+        used += bool(files)
+        if used == commits:
             break
     if not found:
         raise SessionError(f"The history of {repository} holds no change to code that somebody could have typed.")
@@ -183,12 +183,12 @@ def _typed(repository: Path, commit: str) -> Iterator[Edited]:
 
 def _git(repository: Path, *arguments: str) -> str:
     try:
-        asked = run_git(repository, *arguments, timeout_s=GIT_S)
+        answer = run_git(repository, *arguments, timeout_s=GIT_S)
     except OSError as error:
         raise SessionError(f"git can't be run ({error.strerror}); it reads the history of a repository.") from None
     except subprocess.TimeoutExpired:
         raise SessionError(f"git did not answer within {GIT_S:g} s in {repository}.") from None
-    if asked.returncode:
-        reason = asked.stderr.decode(errors="replace").strip()
+    if answer.returncode:
+        reason = answer.stderr.decode(errors="replace").strip()
         raise SessionError(f"git can't read {repository} ({reason or 'unknown reason'}).")
-    return asked.stdout.decode(errors="replace")
+    return answer.stdout.decode(errors="replace")

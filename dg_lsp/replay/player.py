@@ -1,4 +1,4 @@
-"""Plays a session: events at their times, a request after each change, answers measured as they come."""
+"""Plays a session: events at their times, a request after each change; measures the answers."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from typing import Any
 from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
 
 from dg_lsp.replay.clients import Style
-from dg_lsp.replay.editor import Asked, Editor, Ghost
+from dg_lsp.replay.editor import Editor, Ghost, PendingRequest
 from dg_lsp.replay.session import Accept, Event, Focus, Open, Session, Type
 
 LOOK_S = 2.0
-"""How long a person who wants to accept waits for something to appear."""
+"""How long a user who wants to accept waits for a suggestion."""
 KEY_GAP_S = 0.08
-"""Between keys typed because the hoped-for suggestion was not there."""
+"""Pause between keys that are typed instead of a missing suggestion."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ReplayOutcome:
     keys: int = 0
-    """Changes to documents, and cursor jumps."""
+    """Changes of documents, and cursor movements."""
     requests: int = 0
     latencies_ms: list[float] = field(default_factory=list[float])
-    """From key to answer, of answers that were still wanted when they came."""
+    """Milliseconds from key to answer, for answers that were still current."""
     suggestions: int = 0
-    """Of those answers, how many held a suggestion."""
+    """Of those answers, the ones with a suggestion."""
     superseded: int = 0
-    """Requests whose answer was no longer wanted when it came, or that were cancelled."""
+    """Requests that were cancelled or whose answer was outdated."""
     stale: int = 0
-    """Suggestions made for another version of the document than asked for, or behind a newer answer."""
+    """Suggestions for another version of the document than requested, or that came after a newer answer."""
     errors: int = 0
     accepted: int = 0
     accepted_chars: int = 0
     typed_instead: int = 0
-    """Suggestions hoped for in vain."""
+    """Accept events without a fitting suggestion."""
 
 
 class Player:
-    """Plays one session in one editor. `speed` 2 takes half the time."""
+    """Plays one session in one editor. `speed` 2: in half the time."""
 
     def __init__(self, editor: Editor, style: Style, speed: float) -> None:
         self.outcome = ReplayOutcome()
         self._editor = editor
         self._style = style
         self._speed = speed
-        self._latest: dict[str, Asked] = {}
+        self._latest: dict[str, PendingRequest] = {}
         self._answered: dict[str, int] = {}
-        self._shown: tuple[Asked, list[Ghost]] | None = None
+        self._shown: tuple[PendingRequest, list[Ghost]] | None = None
 
     async def play(self, session: Session) -> ReplayOutcome:
         began_s = time.perf_counter()
@@ -67,7 +67,7 @@ class Player:
         return self.outcome
 
     def _do(self, event: Event | Ghost) -> None:
-        """Do it, or accept it, and ask for what comes next."""
+        """Apply an event or accept a suggestion, then request the next one."""
         self._shown = None
         if isinstance(event, Ghost):
             self._editor.accept(event)
@@ -77,38 +77,38 @@ class Player:
         previous = self._latest.get(self._editor.buffer.uri)
         if previous and not previous.answer.done() and self._style.cancels:
             self._editor.cancel(previous)
-        asked = self._editor.ask()
-        self._latest[asked.buffer.uri] = asked
+        request = self._editor.ask()
+        self._latest[request.buffer.uri] = request
         self.outcome.requests += 1
-        asked.answer.add_done_callback(partial(self._hear, asked))
+        request.answer.add_done_callback(partial(self._hear, request))
 
-    def _hear(self, asked: Asked, answer: asyncio.Future[Any]) -> None:
-        took_ms = (time.perf_counter() - asked.at_s) * 1000
+    def _hear(self, request: PendingRequest, answer: asyncio.Future[Any]) -> None:
+        took_ms = (time.perf_counter() - request.at_s) * 1000
         error = answer.exception()
         if error is not None:
             cancelled = isinstance(error, JsonRpcException) and error.code == JsonRpcRequestCancelled.CODE
             self.outcome.superseded += cancelled
             self.outcome.errors += not cancelled
             return
-        ghosts = self._editor.ghosts(asked, answer.result())
-        newest = self._answered[asked.buffer.uri] = max(asked.id, self._answered.get(asked.buffer.uri, 0))
-        self.outcome.stale += bool(ghosts) and (asked.id < newest or ghosts[0].version != asked.buffer.version)
-        if self._latest[asked.buffer.uri] is not asked:
+        ghosts = self._editor.ghosts(request, answer.result())
+        newest = self._answered[request.buffer.uri] = max(request.id, self._answered.get(request.buffer.uri, 0))
+        self.outcome.stale += bool(ghosts) and (request.id < newest or ghosts[0].version != request.buffer.version)
+        if self._latest[request.buffer.uri] is not request:
             self.outcome.superseded += 1
             return
         self.outcome.latencies_ms.append(took_ms)
         self.outcome.suggestions += bool(ghosts)
-        self._shown = (asked, ghosts)
+        self._shown = (request, ghosts)
 
     async def _accept(self, event: Accept) -> None:
         await self._settled()
         text, added = event.text, self._added()
         if self._shown and added and (added.startswith(text) or text.startswith(added)):
-            taken = added if text.startswith(added) else text
+            accepted = added if text.startswith(added) else text
             self.outcome.accepted += 1
-            self.outcome.accepted_chars += len(taken)
-            self._do(self._shown[1][0] if taken == added else Type(at=event.at, text=taken))
-            text = text[len(taken) :]
+            self.outcome.accepted_chars += len(accepted)
+            self._do(self._shown[1][0] if accepted == added else Type(at=event.at, text=accepted))
+            text = text[len(accepted) :]
         else:
             self.outcome.typed_instead += 1
         for character in text:
@@ -116,14 +116,14 @@ class Player:
             self._do(Type(at=event.at, text=character))
 
     def _added(self) -> str:
-        """What the suggestion shown would put behind the cursor; empty where it would change more than that."""
+        """What the shown suggestion would add after the cursor; empty where it would change more."""
         if not self._shown or not self._shown[1]:
             return ""
-        asked, (ghost, *_) = self._shown
-        typed = asked.buffer.text[ghost.start : asked.buffer.cursor]
-        return ghost.text[len(typed) :] if ghost.end == asked.buffer.cursor and ghost.text.startswith(typed) else ""
+        request, (ghost, *_) = self._shown
+        typed = request.buffer.text[ghost.start : request.buffer.cursor]
+        return ghost.text[len(typed) :] if ghost.end == request.buffer.cursor and ghost.text.startswith(typed) else ""
 
     async def _settled(self) -> None:
-        waiting = {asked.answer for asked in self._latest.values() if not asked.answer.done()}
+        waiting = {request.answer for request in self._latest.values() if not request.answer.done()}
         if waiting:
             await asyncio.wait(waiting, timeout=LOOK_S)

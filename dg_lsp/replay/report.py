@@ -1,4 +1,4 @@
-"""What a replay measured: figures, and the table in which people read them."""
+"""The figures of a replay, as JSON values and as a table."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ def report(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The figures of one replay, from what the editor saw and the server's own accounts around the session.
+    """The figures of one replay, from the editor and from the server's status before and after it.
 
-    `answers` are those that were still wanted when they came; the percentiles, in milliseconds, speak of them.
-    `without_model`: requests answered with the rest of an earlier suggestion. `cancelled_fills`: those that the server
-    gave up under way.
+    `answers`: those that were still current; the percentiles, in milliseconds, are theirs. `without_model`: requests
+    answered with the rest of an earlier suggestion. `cancelled_fills`: fills that the server cancelled.
     """
     figures = asdict(outcome)
     latencies_ms = figures.pop("latencies_ms")
@@ -50,12 +49,12 @@ def report(
 
 
 def fault(made: Mapping[str, Any]) -> str:
-    """What must not happen in any session, as a sentence; empty where it did not."""
+    """A sentence about errors and stale suggestions, which no session may have; else empty."""
     if not made["stale"] and not made["errors"]:
         return ""
     return (
         f"The language server answered {made['requests']} requests with {made['errors']} errors and {made['stale']} "
-        "stale suggestions; there must be none. What it logged stands above."
+        "stale suggestions; there must be none. Its log is above."
     )
 
 

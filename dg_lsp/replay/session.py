@@ -1,4 +1,4 @@
-"""A session file: JSON lines, a head and then what happened, with times.
+"""Session files: JSON lines, a header and then events with times.
 
     {"session": 1, "title": "Write a function"}
     {"at": 0, "do": "open", "path": "a.py", "language": "python", "text": "def f():\\n    ", "cursor": 13}
@@ -10,8 +10,8 @@
     {"at": 2000, "do": "focus", "path": "b.py"}
 
 Times are milliseconds since the start, cursors string offsets. Events belong to the document opened or focused last.
-`accept` takes a suggestion, or the part of it that is this text, and types the text where nothing fitting is shown, so
-that a session goes the same way with any model. `type` is a key, or what one key brings with it, such as indentation.
+`accept` accepts a suggestion, or the part of it that is this text; where none fits, the text is typed, so that a
+session has the same outcome with any model. `type` is one key, with what the editor adds to it, such as indent.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from engine.common.wire import Wire
 
 T = TypeVar("T")
 MOST_NBYTES = 256 << 20
-"""Of a session."""
+"""Limit of a session file."""
 
 
 class SessionError(BadInput):
-    """A session can't be read or made. The message is one sentence for users."""
+    """A session can't be read, made or played. The message is one sentence for users."""
 
 
 class _Timed(Wire, frozen=True, kw_only=True, tag=str.lower, tag_field="do"):
@@ -40,7 +40,7 @@ class _Timed(Wire, frozen=True, kw_only=True, tag=str.lower, tag_field="do"):
 
 
 class Open(_Timed, frozen=True, kw_only=True):
-    """A document is opened; a file of that path need not exist."""
+    """Open a document; the file need not exist."""
 
     path: str
     language: str

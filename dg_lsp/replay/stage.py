@@ -1,5 +1,5 @@
-"""Where a session is played: a language server in a process of its own, with an engine that may be its own, too, and a
-model that may know how the session goes on: its answers cost next to nothing, so that the rest of the way shows."""
+"""Plays a session against a language server in its own process, with a separate engine if wanted. With `--oracle` the
+model knows the session and costs next to nothing, so that the rest is measured."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from dg_lsp.replay.session import Focus, Move, Open, Session, SessionError
 from engine.common.processes import python_module
 
 READY_S = 300.0
-"""For the model to load, perhaps to be downloaded."""
+"""How long the model may take to load."""
 _LOOK_S = 0.05
 REACH = 120
-"""Tokens of a suggestion; with more of them the engine would have to cut what does not fit."""
+"""Tokens of an oracle's suggestion; longer ones would be cut by the engine."""
 SETTINGS = {"inline": {"max_tokens": REACH + 8}, "context": {"workspace": False}}
-"""The editor's, so that the engine lets it say that much; an oracle, sure of what stands elsewhere, would denoise no
-canvas for it."""
+"""The settings for the oracle: long enough for its suggestions, and without workspace matches, which it would accept
+without denoising."""
 
 
 async def play(
@@ -43,10 +43,10 @@ async def play(
     environment: Mapping[str, str],
     settings: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Play a session as a client of STYLES and measure it. Raises SessionError where the server does not get ready.
+    """Play a session as a client of STYLES and measure it. Raises SessionError where the model does not load.
 
-    What it cost of the machine: from the server's start to its answer to `initialize`, the server's memory at the end,
-    and the processor time of both processes for each request, whatever else they did meanwhile included.
+    The costs: time from the server's start to its answer to `initialize`, the server's memory at the end, and the
+    processor time of server and engine by request, everything included.
     """
     command = [*python_module("dg_lsp"), "serve", *(["--model", model] if model else [])]
     style = STYLES[client]
@@ -70,7 +70,7 @@ async def play(
 
 
 async def ready(wire: ServerConnection) -> dict[str, Any]:
-    """The server's account once the model is loaded. Raises SessionError."""
+    """The server's status once the model is loaded. Raises SessionError."""
     ends_s = time.monotonic() + READY_S
     while time.monotonic() < ends_s:
         status = await wire.request("dg/status", {"engine": True})
@@ -84,7 +84,7 @@ async def ready(wire: ServerConnection) -> dict[str, Any]:
 
 @contextmanager
 def own_engine() -> Generator[dict[str, str]]:
-    """The environment of an engine apart from the user's; it is stopped at the end."""
+    """The environment for an engine separate from the user's, which is stopped at the end."""
     # A short path: a socket's may not be long.
     with tempfile.TemporaryDirectory(prefix="dg-") as folder:
         environment = {**os.environ, "DG_LSP_RUNTIME_DIR": f"{folder}/run", "DG_LSP_STATE_DIR": f"{folder}/state"}
@@ -97,8 +97,8 @@ def own_engine() -> Generator[dict[str, str]]:
 
 @contextmanager
 def oracle(session: Session) -> Generator[str]:
-    """The name of a model that knows a session, for as long as the block lasts."""
-    # The latest first: where old and new text share a gap's surroundings, the person is on the way to the new one.
+    """The name of a model that knows a session, for the duration of the block."""
+    # The latest first: where old and new text share a gap's surroundings, the new one is wanted.
     cases = [
         {"text": f"▮{text}▮", "language": language, "reach": REACH}
         for text, language in reversed(settled_texts(session))
@@ -110,7 +110,7 @@ def oracle(session: Session) -> Generator[str]:
 
 
 def settled_texts(session: Session) -> list[tuple[str, str]]:
-    """Texts of documents, each with its language, whenever the person turned elsewhere: a piece of work was done."""
+    """Texts of documents, each with its language, each time the user moved on to another place."""
     editor, settled = Editor(None, "utf-32"), dict[tuple[str, str], None]()
     last = len(session.events) - 1
     for at, event in enumerate(session.events):
@@ -121,6 +121,6 @@ def settled_texts(session: Session) -> list[tuple[str, str]]:
 
 
 def _worked_ms(process: psutil.Process) -> float:
-    """Processor time; waiting does not count."""
+    """Processor time in milliseconds."""
     times = process.cpu_times()
     return (times.user + times.system) * 1000

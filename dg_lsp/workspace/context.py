@@ -1,8 +1,8 @@
-"""What may help beside the file itself: recent edits, and text from other documents, ranked by closeness, within a
-budget, in an order that stays.
+"""Context beside the document: recent edits, and text from other documents, ranked by closeness, within a budget, in a
+stable order.
 
-The engine keeps what it read of the context as long as it stays the same from its start, so a choice is kept until
-another document changes or the cursor moves far, and what changes rarely comes first.
+The engine caches the context as long as its start stays the same. So a choice is kept until another document changes or
+the cursor moves far, and text that rarely changes comes first.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dg_lsp.workspace.history import EditHistory
 from engine.common.request import RecentEdit, Snippet
 
 CHARS_BY_TOKEN = 3
-"""Of code, at least; the engine counts in earnest and trims."""
+"""A low estimate for code; the engine counts exactly and trims."""
 PIECE_CHARS = 1200
 FAR_LINES = 40
-"""How far the cursor moves until snippets are chosen anew, and how far around it names count."""
+"""Snippets are chosen again once the cursor has moved this far; names within this distance count."""
 READ_CHARS = 50_000
-"""Of each document; enough of any that a person wrote."""
+"""Characters read of each document: enough for files written by people."""
 
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 _BLANK_LINE = re.compile(r"(?<=\n)\r?\n")
@@ -50,18 +50,18 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentReading:
-    """What of a document matters for its closeness to others."""
+class DocumentNames:
+    """A document's parts and names, to compare it with others."""
 
     snapshot: Snapshot
     parts: tuple[_Part, ...]
     names: frozenset[str]
     imported: frozenset[str]
-    """Names in lines that import something."""
+    """Names in its import lines."""
 
     @property
     def path(self) -> PurePosixPath:
-        """Also of a document that is no file."""
+        """Its path, also of a document that is no file."""
         return PurePosixPath(name_of(self.snapshot.file_uri))
 
 
@@ -76,12 +76,11 @@ class ContextSelector:
     def __init__(self, documents: Documents, history: EditHistory) -> None:
         self._documents = documents
         self._history = history
-        self._readings: dict[str, DocumentReading] = {}
+        self._names: dict[str, DocumentNames] = {}
         self._choices: dict[str, _Choice] = {}
 
     def snippets(self, snapshot: Snapshot, cursor: int, before: Sequence[Snippet] = ()) -> tuple[Snippet, ...]:
-        """Text for a gap at `cursor`, of about as many tokens as the settings say at most; what goes `before` it is
-        part of that."""
+        """Snippets for a gap at `cursor`, within the settings' limit of tokens; `before` counts towards it."""
         context = snapshot.policy.settings.context
         shown = (
             other
@@ -95,38 +94,38 @@ class ContextSelector:
         held = self._choices.get(snapshot.uri)
         if held and (held.others, held.budget_chars) == (others, budget_chars) and abs(held.line - line) <= FAR_LINES:
             return held.snippets
-        # Nobody tells when a document that was closed is no longer remembered.
-        for uri in [*self._readings]:
+        # Nobody reports when a closed document is no longer remembered.
+        for uri in [*self._names]:
             if self._documents.known(uri) is None:
                 self.forget(uri)
-        readings = {other.uri: self.reading(other) for other in others}
+        of_others = {other.uri: self.names_of(other) for other in others}
         near, here = names(_around(snapshot, line)), read(snapshot)
-        pieces = [piece for other in others for piece in _pieces(here, readings[other.uri], near)]
+        pieces = [piece for other in others for piece in _pieces(here, of_others[other.uri], near)]
         snippets = tuple(_joined(_within(budget_chars, pieces), self._documents.edited))
         self._choices[snapshot.uri] = _Choice(others=others, line=line, budget_chars=budget_chars, snippets=snippets)
         return snippets
 
     def edits(self, snapshot: Snapshot, cursor: int) -> tuple[RecentEdit, ...]:
-        """What was edited lately elsewhere than at `cursor`, oldest first."""
+        """Recent edits except on the cursor's line, oldest first."""
         return self._history.recent(snapshot, cursor) if snapshot.policy.settings.context.enabled else ()
 
-    def reading(self, snapshot: Snapshot) -> DocumentReading:
-        """The reading of a document, kept until its text is another; its policy may become another. In any thread."""
-        held = self._readings.get(snapshot.uri)
+    def names_of(self, snapshot: Snapshot) -> DocumentNames:
+        """A document's names, cached until its text changes. In any thread."""
+        held = self._names.get(snapshot.uri)
         if held is None or held.snapshot.lines is not snapshot.lines:
-            held = self._readings[snapshot.uri] = read(snapshot)
+            held = self._names[snapshot.uri] = read(snapshot)
         return held
 
     def forget(self, uri: str) -> None:
-        """The document was closed, or what it holds is no longer known."""
+        """A document was closed, or its text was lost."""
         self._choices.pop(uri, None)
-        self._readings.pop(uri, None)
+        self._names.pop(uri, None)
 
 
-def read(snapshot: Snapshot) -> DocumentReading:
+def read(snapshot: Snapshot) -> DocumentNames:
     text = snapshot.text[:READ_CHARS]
     parts = tuple(_Part(start=start, text=part, names=names(part)) for start, part in _cut(text))
-    return DocumentReading(
+    return DocumentNames(
         snapshot=snapshot,
         parts=parts,
         names=frozenset[str]().union(*(part.names for part in parts)),
@@ -134,8 +133,8 @@ def read(snapshot: Snapshot) -> DocumentReading:
     )
 
 
-def closeness(document: DocumentReading, other: DocumentReading) -> float:
-    """How likely `other` helps in `document`: imports weigh most, then shared names, then a shared folder."""
+def closeness(document: DocumentNames, other: DocumentNames) -> float:
+    """How likely `other` helps in `document`: imports count most, then shared names, then a shared folder."""
     imports = (other.path.stem in document.imported) + 0.5 * (document.path.stem in other.imported)
     beside = document.path.parent == other.path.parent
     same_language = document.snapshot.language == other.snapshot.language
@@ -157,14 +156,14 @@ def _around(snapshot: Snapshot, line: int) -> str:
     return snapshot.text[starts[max(line - FAR_LINES, 0)] : end]
 
 
-def _pieces(document: DocumentReading, other: DocumentReading, near: frozenset[str]) -> Iterator[_Piece]:
+def _pieces(document: DocumentNames, other: DocumentNames, near: frozenset[str]) -> Iterator[_Piece]:
     close = closeness(document, other)
     for part in other.parts:
         yield _Piece(uri=other.snapshot.uri, part=part, score=close * (0.1 + _likeness(part.names, near)))
 
 
 def _cut(text: str) -> Iterator[tuple[int, str]]:
-    """Pieces of whole lines, ending at a blank line where there is one in reach."""
+    """Pieces of whole lines, cut at blank lines where possible."""
     start = 0
     while start < len(text):
         if len(text) - start <= PIECE_CHARS:
@@ -187,7 +186,7 @@ def _within(budget_chars: int, pieces: Sequence[_Piece]) -> list[_Piece]:
 
 
 def _joined(pieces: Sequence[_Piece], edited: Callable[[str], bool]) -> Iterator[Snippet]:
-    """A snippet a document, what is being edited last."""
+    """One snippet for each document, edited documents last."""
     ordered = sorted(pieces, key=lambda piece: (edited(piece.uri), piece.uri, piece.part.start))
     for uri, group in groupby(ordered, key=lambda piece: piece.uri):
         text, end = "", 0

@@ -1,4 +1,4 @@
-"""Where in its line a gap is, and the lines around that."""
+"""The line that a gap is in, and the lines around it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _IMPORTING = re.compile(r"^[ \t]*+from[ \t]++([\w.]++)[ \t]++import[ \t]*+\([^()
 
 
 def holds_lines(head: str, suffix: str) -> bool:
-    """Whether a gap holds whole lines: between what is before it in its line and the text behind it."""
+    """Whether a gap between the text before it on its line and `suffix` holds whole lines."""
     return not head and bool(suffix.strip()) and not suffix.startswith("\n")
 
 
@@ -20,19 +20,19 @@ def indent_of(line: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CursorLine:
-    """Lines are without carriage returns."""
+    """The line of a gap, with its neighbours. Lines have no carriage returns."""
 
     text: str
-    """Of the document."""
+    """The document's text."""
     cursor: int
     above: str
-    """The nearest line before that is not blank; empty where there is none, as of `below`."""
+    """The nearest line above that is not blank, empty where there is none; `below` likewise."""
     head: str
-    """Of its line, what stands before it."""
+    """The text before the gap on its line."""
     tail: str
     below: str
     is_line: bool
-    """Whether it holds whole lines, with their indent and the last one's line break."""
+    """Whether the gap holds whole lines, with their indent and the last line break."""
 
     @classmethod
     def of(cls, text: str, cursor: int) -> CursorLine:
@@ -53,21 +53,21 @@ class CursorLine:
 
     @property
     def importing(self) -> str:
-        """The module whose names are listed in the Python import that the gap is in; empty where it is in none."""
+        """The module of the Python import whose list of names the gap is in; empty where it is in none."""
         found = _IMPORTING.search(self.text, max(self.cursor - _CHARS, 0), self.cursor)
         return found[1] if found else ""
 
     def line(self, line: str, indent: str) -> str:
-        """`rest`, with the indent and the line break that the gap holds."""
+        """`rest`, with the indent and line break that the gap holds."""
         rest = self.rest(line)
         if self.is_line and rest:
             return f"{indent}{rest}\n"
         return rest if self.head or not rest else indent + rest
 
     def rest(self, line: str) -> str:
-        """What is missing of the gap's line where it is `line`, without its indent; empty where it is another one."""
-        typed, behind = self.head.strip(), self.tail.strip()
-        if not line.startswith(typed) or not line.endswith(behind) or len(typed) + len(behind) >= len(line):
+        """What the gap's line lacks to be `line`, without indent; empty where it can't become that."""
+        typed, after = self.head.strip(), self.tail.strip()
+        if not line.startswith(typed) or not line.endswith(after) or len(typed) + len(after) >= len(line):
             return ""
-        made = line[len(typed) : len(line) - len(behind)]
+        made = line[len(typed) : len(line) - len(after)]
         return made.lstrip() if typed and self.head[-1:].isspace() else made

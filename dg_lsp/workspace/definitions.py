@@ -1,8 +1,8 @@
-"""What a document imports from other files of its workspace, as the lines that say how it is used: how a function is
-called, what a class offers, what a constant is.
+"""Signatures of what a document imports from other files of its workspace: functions, classes with their members,
+constants.
 
-Imports are resolved by where files lie, without running or installing anything; one that leads out of the workspace is
-left alone. A name that a package only passes on is followed one file further.
+Imports are resolved by file paths, without running or installing anything; imports from outside the workspace are
+ignored. A name that a package re-exports is followed one file further.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ from dg_lsp.workspace.modules import ALL, PYTHON, Binding, Module, read_module
 from engine.common.request import Snippet
 
 MAX_DEFINITIONS = 400
-"""Of one document's imports."""
+"""Limit for one document."""
 MAX_LOOKS = 100_000
-"""For them, at files that there may be and at what files pass on: one or two tenths of a second."""
+"""Limit of checks of possible files and re-exports for one document: 0.1 to 0.2 s."""
 _SCRIPT_ENDINGS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs")
 _CHAIN = re.compile(r"[^\W\d]\w*+(?:\.[^\W\d]\w*+)*+")
 _CHAIN_BEFORE = re.compile(r"[^\W\d]\w*+(?:\.\w*+)*+\Z")
 _CHAIN_CHARS = 200
-"""Of names with dots between."""
+"""Longest dotted name."""
 _NEAR_CHARS = 4000
-"""Around the cursor, that are looked at."""
+"""Characters around the cursor that are searched for names."""
 _FAR = 1_000_000
-"""Lines, of what is not used there."""
+"""The distance, in lines, of a name that is not used there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
     uses: str
-    """How it is named where it is used: "area", "shapes.area"."""
+    """Its name in the importing document: "area", "shapes.area"."""
     file: str
     start: int
-    """Where it is in its file, in bytes."""
+    """Its offset in the file, in bytes."""
     text: str
-    """Its signature, in whole lines without the last line break."""
+    """Its signature: whole lines without the last line break."""
 
 
 class Definitions:
-    """Of the imports in documents. `text` gives that of a file, or None where there is none that may be read; names of
-    files are paths or URIs, with slashes."""
+    """Resolves imports. `text(file)` returns a file's text, or None where it may not be read. Files are named by paths
+    or URIs, with slashes."""
 
     def __init__(self, text: Callable[[str], str | None], exists: Callable[[str], bool]) -> None:
         self._text, self._exists = text, exists
         self._modules: dict[str, tuple[int, Module]] = {}
         self._fresh = set[str]()
-        """Of these, what is as their files are now."""
+        """The modules that are up to date."""
         self._looks_left = 0
 
     def of(self, file: str, imported: Iterable[Binding], language: str, roots: Sequence[str]) -> tuple[Definition, ...]:
-        """Of all that a document `file` imports; `roots`: folders that absolute imports begin in, nearest first."""
+        """The definitions of all that `file` imports. `roots`: folders where absolute imports start, nearest first."""
         self._fresh.clear()
         self._looks_left = MAX_LOOKS
         found = (each for binding in imported for each in self._bound(file, binding, language, roots))
@@ -80,18 +80,18 @@ class Definitions:
             return
 
     def _places(self, file: str, binding: Binding, language: str, roots: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Files that a binding may mean, and what of them."""
+        """Files that a binding may refer to, each with the member."""
         if language not in PYTHON:
             yield from ((each, binding.member) for each in self._scripts(file, binding.module))
             return
         if binding.member != ALL:
-            # A module of a package goes before what the package itself calls so.
+            # A submodule has priority over a name in the package itself.
             inner = f"{binding.module}{'' if binding.module.endswith('.') else '.'}{binding.member}"
             yield from ((each, ALL) for each in self._python(file, inner, roots))
         yield from ((each, binding.member) for each in self._python(file, binding.module, roots))
 
     def _offered(self, file: str, name: str, language: str, roots: Sequence[str]) -> Definition | None:
-        """What a file calls so, or passes on under that name."""
+        """The definition of a name in a file, or of what the file re-exports by that name."""
         module = self._module(file, language)
         if name in module.offers:
             start, text = module.offers[name]
@@ -156,8 +156,8 @@ class Definitions:
 
 
 def near(definitions: Sequence[Definition], used: Collection[str], text: str, cursor: int) -> list[Definition]:
-    """Those that `cursor` stands in the name of first, then those used nearest to it, then those that nothing in the
-    document uses yet, then the rest. `used`: by the document."""
+    """Definitions in order: whose name is being typed at `cursor`, used nearest to it, not used in the document yet,
+    the rest. `used`: names that the document uses."""
     start = max(cursor - _NEAR_CHARS, 0)
     here, lines = text.count("\n", start, cursor), dict[str, int]()
     for number, line in enumerate(text[start : cursor + _NEAR_CHARS].split("\n")):
@@ -174,35 +174,35 @@ def near(definitions: Sequence[Definition], used: Collection[str], text: str, cu
 
 
 def names_used(text: str) -> frozenset[str]:
-    """Names in a text; one that stands there once alone is where it is imported."""
+    """Names that a text uses: those that occur more than once, as the import is one occurrence."""
     counts = Counter(head for chain in _CHAIN.findall(text) for head in _heads(chain))
     return frozenset(name for name, count in counts.items() if count > 1 or "." in name)
 
 
 def chains(text: str) -> set[str]:
-    """All names in a text, with what they are asked for: of "a.b" also "a"."""
+    """All dotted names in a text and their beginnings: of "a.b" also "a"."""
     return {head for chain in _CHAIN.findall(text) for head in _heads(chain)}
 
 
 def within(definitions: Iterable[Definition], max_chars: int) -> Iterator[Definition]:
-    """The first of them that have so many characters together, none twice."""
-    taken = set[tuple[str, int]]()
+    """The first definitions within `max_chars` together, each once."""
+    chosen = set[tuple[str, int]]()
     for each in definitions:
-        if (each.file, each.start) not in taken and len(each.text) <= max_chars:
+        if (each.file, each.start) not in chosen and len(each.text) <= max_chars:
             max_chars -= len(each.text)
-            taken.add((each.file, each.start))
+            chosen.add((each.file, each.start))
             yield each
 
 
 def as_snippets(definitions: Iterable[Definition]) -> Iterator[Snippet]:
-    """One a file, each file's in its own order."""
+    """One snippet for each file, in the file's order."""
     ordered = sorted(definitions, key=lambda each: (each.file, each.start))
     for file, group in groupby(ordered, key=lambda each: each.file):
         yield Snippet(path=PurePosixPath(name_of(file)).name, text="".join(f"{each.text}\n" for each in group))
 
 
 def _heads(chain: str) -> Iterator[str]:
-    """`a`, `a.b` and `a.b.c` of the last one; not those longer than what is looked up."""
+    """`a`, `a.b` and `a.b.c` for the last one, up to `_CHAIN_CHARS`."""
     at = -1
     while 0 <= (at := chain.find(".", at + 1)) <= _CHAIN_CHARS:
         yield chain[:at]
@@ -211,7 +211,7 @@ def _heads(chain: str) -> Iterator[str]:
 
 
 def _language_of(file: str, language: str) -> str:
-    """A file's own: TypeScript imports JavaScript, and the other way round."""
+    """The file's own language, as TypeScript and JavaScript import each other."""
     if language in PYTHON:
         return "python"
     return {"ts": "typescript", "tsx": "typescriptreact"}.get(file.rpartition(".")[2], "javascript")

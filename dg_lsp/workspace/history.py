@@ -1,4 +1,4 @@
-"""What was edited lately in all documents, as a person would see it: one edit a place, its old lines and the new."""
+"""Recent edits in all documents, as a person sees them: one for each place, with its old and new lines."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from engine.common.sequences import common_ends
 
 KEPT_PLACES = 16
 KEPT_CHARS = 2000
-"""Of a place, before and after: what is longer was moved in or generated, not edited."""
+"""A longer place, before or after, is not kept: it was pasted or generated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Whole lines of a document, [start, end) without the last line break, and what stood there before."""
+    """Edited lines [start, end) of a document, without the last line break, and the text before the edits."""
 
     start: int
     end: int
     old: str
     turn: int
-    """Grows from edit to edit, in whatever document."""
+    """Increases with every edit in any document."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Edited:
     lines: Lines
-    """The text that the places lie in."""
+    """The text that `places` are offsets of."""
     places: list[_Place] = field(default_factory=list[_Place])
 
 
 class EditHistory:
-    """Follows documents by what became of them, so that what was opened anew, or lost, is forgotten without being told.
-    Whether the model may see a file is asked when it is about to: right after a file was opened nobody knows yet."""
+    """Recent edits of all documents. A document that was reopened or lost is noticed by its text. Whether the model may
+    see a file is checked only in `recent`: right after opening it is not known."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
@@ -57,13 +57,13 @@ class EditHistory:
             held.lines = after
         self._edited[change.after.uri] = held
         self._drop_oldest()
-        # What has none is only its text, which may be long.
+        # Drop documents without places: only their text would be kept.
         self._edited = {uri: each for uri, each in self._edited.items() if each.places}
 
     def recent(self, snapshot: Snapshot, cursor: int | None) -> tuple[RecentEdit, ...]:
-        """Oldest first, those in the line of the cursor left out: what somebody is typing would change with each key,
-        and all that follows in the context with it. None: all of them, and where those of `snapshot` are in it. Those
-        of other documents only where text from these is wanted."""
+        """Recent edits, oldest first. Those on the cursor's line are left out, since they change with each key and
+        would invalidate the context after them; None: all, with offsets for those in `snapshot`. Edits of other
+        documents are included only if the settings allow their text."""
         lines = snapshot.lines
         first, last = (-1, -1) if cursor is None else (lines.line_start(cursor), lines.line_end(cursor))
         found: list[tuple[int, RecentEdit]] = []
@@ -91,9 +91,9 @@ class EditHistory:
 
 
 def _merged(held: _Edited, edit: Edit, after: Lines, turn: int) -> Iterator[_Place]:
-    """The places of `held` once `edit` made it `after`: those whose lines it touches become one with it."""
+    """The places after `edit` has turned the text into `after`: those whose lines it touches are merged with it."""
     before, edit_end = held.lines, edit.start + len(edit.removed)
-    # An edit between a CR and its LF ends behind its line.
+    # An edit between a CR and its LF ends after its line.
     first, last = before.line_start(edit.start), max(before.line_end(edit_end), edit_end)
     shift = len(edit.inserted) - len(edit.removed)
     touched: list[_Place] = []
@@ -116,7 +116,7 @@ def _merged(held: _Edited, edit: Edit, after: Lines, turn: int) -> Iterator[_Pla
 
 
 def _differing_lines(old: str, new: str) -> tuple[int, str, str]:
-    """Without the whole lines that both begin and end with; first the characters of those that both begin with."""
+    """The length of the common first lines, and old and new text without common first and last lines."""
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
     head, tail = common_ends(before, after)
     kept = ("".join(lines[head : len(lines) - tail]) for lines in (before, after))

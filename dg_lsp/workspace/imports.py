@@ -1,5 +1,5 @@
-"""What each open document imports from its workspace, and what of that matters around a line. The index's thread keeps
-it up to date, and the event loop asks."""
+"""The imports of open documents: definitions, unused and missing names. The index's thread updates them, the event loop
+reads them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dg_lsp.documents.gap import CursorGap
 from dg_lsp.documents.positions import Lines
 from dg_lsp.workspace.context import FAR_LINES
 from dg_lsp.workspace.definitions import Definition, Definitions, names_used, near, within
-from dg_lsp.workspace.missing_imports import Missing, found_elsewhere, missing_names
+from dg_lsp.workspace.missing_imports import Missing, found_imports, missing_names
 from dg_lsp.workspace.modules import PYTHON, bindings
 from dg_lsp.workspace.unused_names import unused_of
 
 DEFINITION_CHARS = 400
-"""Of definitions that one request takes."""
+"""Limit of definitions in one request."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -25,14 +25,14 @@ class Imported:
 
     lines: Lines
     generation: int
-    """Of the files, as they were when it was found out."""
+    """The index's generation when this was resolved."""
     definitions: tuple[Definition, ...]
     used: frozenset[str]
-    """Names in it."""
+    """Names that the document uses."""
     unused: tuple[str, ...]
-    """Names that it imports alone."""
+    """Names that it imports and does not use."""
     missing: tuple[Missing, ...]
-    """Names that it does not import."""
+    """Names that it uses and does not import."""
 
     @property
     def says(self) -> tuple[object, ...]:
@@ -41,7 +41,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chosen:
-    """What of that matters around a line."""
+    """The definitions chosen for a line."""
 
     imported: Imported
     line: int
@@ -49,8 +49,8 @@ class _Chosen:
 
 
 class Imports:
-    """Of one session's documents, by URI. `text` gives a file's, or None; `exists` tells whether it has one; `files`
-    are all that have one."""
+    """Imports of one session's documents, by URI. `text(file)` returns a file's text or None, `exists(file)` whether
+    there is one, `files()` all of them."""
 
     def __init__(
         self, text: Callable[[str], str | None], exists: Callable[[str], bool], files: Callable[[], Iterable[str]]
@@ -68,12 +68,12 @@ class Imports:
         self._chosen.pop(uri, None)
 
     def is_known(self, snapshot: Snapshot, generation: int) -> bool:
-        """Whether nothing changed in the document or the files since it was last resolved."""
+        """Whether the document and the files are unchanged since they were resolved."""
         held = self._imported.get(snapshot.uri)
         return held is not None and held.lines is snapshot.lines and held.generation == generation
 
     def resolve(self, snapshot: Snapshot, name: str, generation: int, roots: Sequence[str]) -> None:
-        """See what a document imports. `name`: of its file; `roots`: folders that absolute imports begin in."""
+        """Resolve a document's imports. `name`: its file; `roots`: folders where absolute imports start."""
         text, language = snapshot.as_code(snapshot.text), snapshot.content_language
         imported, used = list(dict.fromkeys(bindings(text, language))), names_used(text)
         names = missing_names(text) if language in PYTHON else []
@@ -83,17 +83,17 @@ class Imports:
             definitions=self._definitions.of(name, imported, language, roots),
             used=used,
             unused=unused_of(imported, used),
-            missing=found_elsewhere(names, name, self._files(), self._text),
+            missing=found_imports(names, name, self._files(), self._text),
         )
         held = self._imported.get(snapshot.uri)
         if held and held.says == now.says:
-            # A choice that was made stays good.
+            # An earlier choice stays valid.
             held.lines, held.generation = now.lines, generation
         else:
             self._imported[snapshot.uri] = now
 
     def near(self, gap: CursorGap, open_files: Collection[str]) -> tuple[Definition, ...]:
-        """How what the document imports is used, of other files; what matters at the gap, as long as it stays near."""
+        """Definitions from files that are not open, chosen for the gap; kept while the cursor stays near."""
         imported = self._imported.get(gap.snapshot.uri)
         if imported is None:
             return ()

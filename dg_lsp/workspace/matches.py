@@ -1,7 +1,7 @@
-"""Texts that stood elsewhere between surroundings like a gap's, with the names that they would have in the gap.
+"""Workspace matches: text from places whose surroundings are like the gap's, with its names adapted to the gap.
 
-Tokens are compared outward from a place on both sides: equal ones count; a name where another stands counts less, and
-is taken for that other from there on.
+Tokens are compared outward from a place on both sides. Equal tokens count; a different name counts less, and is
+replaced by the gap's name from there on.
 """
 
 from __future__ import annotations
@@ -28,59 +28,59 @@ from dg_lsp.workspace.text_index import (
 )
 
 READ = 4
-"""Places that are read for a gap, the likeliest by their lines."""
+"""Places that are read for a gap, the likeliest ones by their lines."""
 OFFSETS = 2
-"""In a line."""
+"""Places tried in one line."""
 MAX_TOKENS = 64
 LEFT_TOKENS, RIGHT_TOKENS = 16, 12
 EQUAL, EQUAL_NAME, OTHER_NAME, CONTRADICTED, FARTHER = 1.0, 1.5, 0.4, -0.2, -0.02
 _AROUND_CHARS = 1500
 _LEFT_CHARS, _RIGHT_CHARS = 120, 480
 _BEHIND_LINE = 3
-"""Lines that have to agree behind a gap that ends in its line."""
+"""Lines that have to agree after a gap that ends on its line."""
 _PIECE = re.compile(r"[ \t]*(?:\w+|\n\s*|\S)")
-"""A token and the space before it; line breaks with the indent behind are one."""
+"""A token and the space before it; line breaks and the indent after them are one token."""
 _BREAK = ""
 """The token of line breaks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occurrence:
-    """A precedent, and where it stands: in a text of that name, in that line, counted from 1."""
+    """A workspace match and its place: the text's name, and the line's number from 1."""
 
     text: str
     name: str
     number: int
     score: float
-    """Of the tokens around that are like the gap's; less for a long text."""
+    """Higher for more tokens around that are like the gap's; lower for a long text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Anchor:
-    """A place in front of the gap."""
+    """A place before the gap, where comparing starts."""
 
     is_inside: bool
-    """Whether it is behind the start of the gap's line."""
+    """Whether it is after the start of the gap's line."""
     left: Sequence[str]
     """Tokens before it, the nearest first."""
     typed: Sequence[str]
-    """Between it and the gap."""
+    """Tokens between it and the gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GapTokens:
     around: Surroundings
     starts: Sequence[_Anchor]
-    """Where to begin to compare: at the last place in the gap's line, if there is one, and at the line's start."""
+    """Where comparing starts: at the last place on the gap's line, if there is one, and at the line's start."""
     is_begun: bool
-    """Whether the last of these may go on in the gap."""
+    """Whether the last typed token may continue in the gap."""
     right: Sequence[str]
     single_line: bool
     is_line: bool
-    """Whether it holds whole lines, with their indent and the last one's line break."""
+    """Whether the gap holds whole lines, with their indent and the last line break."""
     is_apart: bool
-    """Whether there is a space before it."""
-    is_apart_behind: bool
+    """Whether there is a space before the gap."""
+    is_apart_after: bool
 
 
 def look_up(
@@ -93,14 +93,14 @@ def look_up(
     single_line: bool = False,
     within_s: float = math.inf,
 ) -> list[Occurrence]:
-    """What stood elsewhere between such a prefix and suffix, the likeliest first.
+    """Code from other places between a similar prefix and suffix, the likeliest first.
 
-    `name`: of the document with the gap; `number`: of the gap's line there, from 1, which is no precedent of itself.
-    `within_s`: seconds of this thread's time; a further place is read if that takes no longer than the one before.
+    `name`: the gap's document; `number`: the gap's line there, from 1, which is not a match for itself. `within_s`:
+    seconds of this thread's time; a further place is read only if as much time as the previous one took is left.
     """
     began_s = at_s = time.thread_time()
     gap = _gap(name, prefix, suffix, single_line=single_line)
-    # Neither it nor what follows it.
+    # The last line that is the gap's own.
     end = number + suffix[: len(suffix) - len(suffix.lstrip())].count("\n")
     seen = list[Occurrence]()
     sought = IndexQuery.of(gap.around)
@@ -119,7 +119,7 @@ def look_up(
 
 
 def likeliest(found: Iterable[Occurrence]) -> list[Occurrence]:
-    """They in order, each text once."""
+    """Best first, each text once."""
     best = dict[str, Occurrence]()
     for each in sorted(found, key=lambda each: -each.score):
         best.setdefault(each.text, each)
@@ -132,8 +132,8 @@ def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _GapToken
     is_line = holds_lines(head, suffix)
     inside = last_place(head)
     before = [line for line in reversed(above.split("\n")) if line and not line.isspace()]
-    behind = suffix.split("\n")[0 if is_line else 1 :]
-    after = [line for line in behind if line and not line.isspace()]
+    below = suffix.split("\n")[0 if is_line else 1 :]
+    after = [line for line in below if line and not line.isspace()]
     starts = [_start(above, head, len(head) - len(head.lstrip()), is_inside=False)]
     if inside is not None:
         starts.insert(0, _start(above, head, inside, is_inside=True))
@@ -146,7 +146,7 @@ def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _GapToken
         single_line=single_line,
         is_line=is_line,
         is_apart=head[-1:].isspace(),
-        is_apart_behind=suffix[:1].isspace() or not suffix,
+        is_apart_after=suffix[:1].isspace() or not suffix,
     )
 
 
@@ -165,7 +165,7 @@ def _found_at(gap: _GapTokens, place: Place) -> Iterator[Occurrence]:
         for at in offsets:
             right = _RIGHT_CHARS
             if gap.single_line:
-                # Its end is in this line, and what has to agree is right behind.
+                # The gap ends on this line, and what has to agree follows at once.
                 right = min(right, len(place.line) - at + _LEFT_CHARS)
             pieces = _PIECE.findall(f"{place.line[at:]}{place.after}"[:right])
             tokens = [*_tokens(pieces), _BREAK]
@@ -183,12 +183,12 @@ def _found_at(gap: _GapTokens, place: Place) -> Iterator[Occurrence]:
             if text.strip():
                 yield Occurrence(text=text, name=place.name, number=place.number, score=score + typed[0] + ended[0])
         if offsets:
-            # From the line's start the same would be found again.
+            # The line's start would give the same again.
             return
 
 
 def _text(gap: _GapTokens, place: Place, at: int, rest: str, pieces: list[str], names: dict[str, str]) -> str:
-    """What the pieces are in the gap; the last one stands behind it. `rest`: of the name that is begun."""
+    """The pieces as text for the gap; the last piece comes after it. `rest`: the rest of the name that was begun."""
     indent, other = _indents(gap, place)
     made = [rest]
     if not gap.around.head.strip() and (gap.is_line or not place.line[:at].strip()):
@@ -200,7 +200,7 @@ def _text(gap: _GapTokens, place: Place, at: int, rest: str, pieces: list[str], 
             continue
         space = "" if number == 0 and gap.is_apart else piece[: len(piece) - len(token)]
         made.append(space + names.get(token, token))
-    if pieces and not gap.is_apart_behind:
+    if pieces and not gap.is_apart_after:
         made.append(pieces[-1][: len(pieces[-1]) - len(pieces[-1].lstrip(" \t"))])
     if gap.is_line:
         made.append("\n")
@@ -208,7 +208,7 @@ def _text(gap: _GapTokens, place: Place, at: int, rest: str, pieces: list[str], 
 
 
 def _may_begin(start: _Anchor, token: str) -> bool:
-    """Whether it is worth a look: what was typed may begin with such a token."""
+    """Whether what was typed may begin with this token."""
     if not start.typed:
         return True
     typed = start.typed[0]
@@ -216,7 +216,7 @@ def _may_begin(start: _Anchor, token: str) -> bool:
 
 
 def _typed(start: _Anchor, tokens: Sequence[str], names: dict[str, str], *, is_begun: bool) -> tuple[float, str] | None:
-    """How well it agrees with what was typed since the place, and how the last name goes on; None: it does not."""
+    """The score of the typed tokens, and the rest of the last name; None: they do not fit."""
     score, rest = 0.0, ""
     for number, (typed, token) in enumerate(zip(start.typed, tokens, strict=False), 1):
         if number == len(start.typed) and is_begun:
@@ -237,7 +237,7 @@ def _typed(start: _Anchor, tokens: Sequence[str], names: dict[str, str], *, is_b
 def _end(
     gap: _GapTokens, tokens: Sequence[str], begin: int, names: dict[str, str]
 ) -> tuple[float, int, dict[str, str]] | None:
-    """The likeliest end from `begin` on: its score, where it is, and the names learned behind it."""
+    """The likeliest end from `begin` on: its score, its index, and the names learned after it."""
     best = None
     wanted = gap.right[0]
     may_differ = is_name_token(wanted)
@@ -254,7 +254,7 @@ def _end(
 
 
 def _agreement(tokens: Sequence[str], wanted: Sequence[str], names: dict[str, str], learned: dict[str, str]) -> float:
-    """How far tokens agree with those of the gap; names that differ are `learned`, unless known as others."""
+    """The score of tokens against the gap's; different names are added to `learned`, unless known as another."""
     score = 0.0
     for token, other in zip(tokens, wanted, strict=False):
         if token == other:
@@ -271,7 +271,7 @@ def _agreement(tokens: Sequence[str], wanted: Sequence[str], names: dict[str, st
 
 
 def _indents(gap: _GapTokens, place: Place) -> tuple[str, str]:
-    """The gap's line's indent, and that of the place's."""
+    """The indents of the gap's line and of the place's."""
     other = indent_of(place.line)
     if gap.around.head:
         return indent_of(gap.around.head), other
@@ -284,11 +284,11 @@ def _indents(gap: _GapTokens, place: Place) -> tuple[str, str]:
 
 
 def _moved(line_break: str, old: str, new: str) -> str:
-    """Line breaks and an indent, which begins with the new one where it began with the old one."""
+    """Line breaks and an indent, with the old indent replaced by the new one."""
     breaks, _, indent = line_break.rpartition("\n")
     return f"{breaks.count(chr(10)) * chr(10)}\n{new + indent[len(old) :] if indent.startswith(old) else indent}"
 
 
 def _tokens(pieces: Sequence[str]) -> list[str]:
-    """Without the space around each; one `_BREAK` for line breaks and the indent behind."""
+    """Pieces without the space around them; line breaks with the indent after them become `_BREAK`."""
     return [*map(str.strip, pieces)]

@@ -1,5 +1,5 @@
-"""Names that a Python document uses and nothing in it binds, as what is missing among its imports: the same names are
-imported elsewhere in the workspace, mostly from the same place.
+"""Missing imports of Python documents: names that are used and not bound. Other files of the workspace show where such
+names are imported from.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from dg_lsp.workspace.matches import Occurrence, likeliest
 from dg_lsp.workspace.modules import ALL, bindings_in, tree_of
 
 MOST_FILES = 200
-"""That are looked through for a name, the nearest first."""
+"""Files that are searched for a name, the nearest first."""
 ENOUGH = 5
-"""Imports of a name that are counted."""
+"""The search for a name ends after so many imports of it."""
 IMPORTED = 30.0
-"""How likely the first is, as the score of a precedent says it: 32 of 47 gaps of 1,500 in development packages."""
+"""The score of the first suggestion, on the scale of workspace matches: right in 32 of 47 gaps (of 1,500 in development
+packages)."""
 MOST_MISSING = 8
-"""Names; where more are missing, much is yet to be written."""
+"""With more missing names, much is still to be written, and nothing is suggested."""
 _KNOWN = frozenset((*dir(builtins), *keyword.kwlist, "WindowsError", "reveal_type"))
 _FIELDS = {
     **dict.fromkeys(("assignment", "augmented_assignment", "for_statement", "for_in_clause"), "left"),
@@ -36,7 +37,7 @@ _FIELDS = {
     **dict.fromkeys(("default_parameter", "typed_default_parameter", "keyword_argument"), "name"),
     "attribute": "attribute",
 }
-"""Which child is no use of its name."""
+"""The child of each kind of node that is not a use of its name."""
 _BINDS = frozenset(
     (
         *("parameters", "lambda_parameters", "typed_parameter", "list_splat_pattern", "dictionary_splat_pattern"),
@@ -44,19 +45,19 @@ _BINDS = frozenset(
         *("nonlocal_statement", "splat_pattern", "aliased_import", "type_parameter"),
     )
 )
-"""What an identifier right inside is bound by."""
+"""Kinds of nodes that bind an identifier directly inside."""
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?:\((?P<many>[^()]*+)\)|(?P<few>[^\n(#\\;]+))"
     r"|import[ \t]+(?P<modules>[^\n#\\;]+))",
     re.MULTILINE,
 )
 _BEGUN = re.compile(r"from[ \t]++(?P<module>[\w.]++)(?P<names>[ \t]++import(?:[ \t]++(?:[^\n(#,]*+,)++)?)?")
-"""An import up to where names are missing."""
+"""An import up to its missing names."""
 _UNFINISHED = re.compile(
     r"^[ \t]*+(?:from\b(?![^\n]*\bimport[ \t]++[\w*(])[^\n]*+|from\b(?:[^\n(,]*+,)++[ \t]*+|import[ \t]*+)$",
     re.MULTILINE,
 )
-"""It would be taken for something else, and what follows it too."""
+"""An unfinished import, which would be parsed as something else together with what follows."""
 _OFFERED = re.compile(r"^__all__[^\n=]*=[ \t]*[\[(]([^\])]*)", re.MULTILINE)
 _QUOTED = re.compile(r"[\"'](\w+)[\"']")
 _LINE = re.compile(r"[ \t]*(?:from|import)\b")
@@ -66,21 +67,21 @@ _COMMENT = re.compile(r"#[^\n]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """A name, and how it is imported elsewhere."""
+    """A missing name, and how other files import it."""
 
     name: str
     module: str | None
-    """Empty: it is a module itself; None: nobody knows."""
+    """Empty: it is a module itself; None: unknown."""
     said: str
-    """As an import says it: "name", "a as name"."""
+    """The text in the import: "name", "a as name"."""
     file: str
-    """Where, empty for a module of Python's own."""
+    """The file that imports it; empty for a module of the standard library."""
     number: int
 
 
 def missing_names(text: str) -> list[str]:
-    """Names that are used, or offered to others, and not bound, in the order of their first use; none where any name
-    may be imported."""
+    """Names that are used or listed in `__all__`, and not bound, in the order of first use; none with a wildcard
+    import."""
     whole = _UNFINISHED.sub("", text.replace("\r\n", "\n"))
     code = whole.encode()
     root = tree_of(code, "python")
@@ -90,7 +91,7 @@ def missing_names(text: str) -> list[str]:
     if ALL in bound:
         return []
     used = dict[str, None]()
-    # A node finds its parent by going through all of the tree.
+    # `node.parent` would search the whole tree.
     left = [(root, root, "")]
     while left:
         node, parent, outer = left.pop()
@@ -107,10 +108,11 @@ def missing_names(text: str) -> list[str]:
 
 
 def _role(node: Node, parent: Node, outer: str) -> Literal["use", "bind", ""]:
-    """What an identifier is there, nothing where it only is what something is called; `outer`: the parent's parent."""
+    """The role of an identifier; empty for a mere name, as of an attribute. `outer`: the type of the parent's
+    parent."""
     kind = parent.type
     if kind == "dotted_name":
-        # Of an import, which has bindings, or in a `case`.
+        # In an import, which has bindings, or in a `case`.
         return "bind" if outer == "case_pattern" else "use" if outer == "class_pattern" else ""
     if kind in _BINDS:
         return "bind"
@@ -119,10 +121,10 @@ def _role(node: Node, parent: Node, outer: str) -> Literal["use", "bind", ""]:
     return "" if kind in ("attribute", "keyword_argument") else "bind"
 
 
-def found_elsewhere(
+def found_imports(
     names: Sequence[str], file: str, others: Iterable[str], text: Callable[[str], str | None]
 ) -> tuple[Missing, ...]:
-    """The names that a `file` misses, each with how most `others` near it import it, if any does."""
+    """The names that `file` lacks, each with its most frequent import in nearby `others`."""
     if not 0 < len(names) <= MOST_MISSING:
         return ()
     wanted, found, folder = set(names), {name: list[Missing]() for name in names}, dirname(file)
@@ -132,7 +134,7 @@ def found_elsewhere(
         if not any(name in said for name in wanted):
             continue
         for each in _imports(other, said):
-            # A relative one means something else in another folder.
+            # A relative import means something else in another folder.
             if each.name in wanted and (dirname(other) == folder or not (each.module or "").startswith(".")):
                 found[each.name].append(each)
         wanted -= {name for name in wanted if len(found[name]) >= ENOUGH}
@@ -164,19 +166,19 @@ def _imports(file: str, text: str) -> Iterator[Missing]:
 
 
 def import_texts(missing: Sequence[Missing], name: str, gap: CursorLine) -> list[Occurrence]:
-    """What a gap of the document `name` may be where imports stand, by what it missed when it was last looked at."""
+    """Imports that may fill a gap in the document `name`, if it is among imports. `missing`: as of the last update."""
     module, typed = gap.importing if missing else "", gap.head.strip()
     beside = (typed,) if typed else (gap.above, gap.below)
     if not missing or not (module or any(_LINE.match(line) for line in beside)):
         return []
-    # A name that is just typed is none that is missing.
+    # A name that is being typed is not missing.
     there = {each.name for each in _imports(name, gap.text)} | {*_WORD.findall(typed)}
     missing = [each for each in missing if each.name not in there]
     if module:
         indent = indent_of(gap.below if gap.above.rstrip().endswith("(") else gap.above)
         lines = [(f"{each.said},", [each]) for each in _from(module, missing)[:1]]
     else:
-        # An import stands where the cursor is.
+        # The import goes where the cursor is.
         indent, lines = "", [*_going_on(typed, missing), *_lines(missing)]
     found = ((gap.line(line, indent), names[0]) for line, names in lines)
     return likeliest(
@@ -187,12 +189,12 @@ def import_texts(missing: Sequence[Missing], name: str, gap: CursorLine) -> list
 
 
 def _from(module: str, missing: Sequence[Missing]) -> list[Missing]:
-    """Those that come from there elsewhere, or else those of which nobody knows whence they come."""
+    """The names that other files import from a module, or else those of unknown origin."""
     return [each for each in missing if each.module == module] or [each for each in missing if each.module is None]
 
 
 def _going_on(typed: str, missing: Sequence[Missing]) -> Iterator[tuple[str, list[Missing]]]:
-    """A line that says whence names come, with these names."""
+    """A line that begins with `from`, completed with these names."""
     if (begun := _BEGUN.fullmatch(typed)) and (names := _from(begun["module"], missing)):
         yield f"{typed}{' ' if begun['names'] else ' import '}{_list(names)}", names
 
@@ -208,6 +210,6 @@ def _lines(missing: Sequence[Missing]) -> Iterator[tuple[str, list[Missing]]]:
 
 
 def _list(names: Sequence[Missing]) -> str:
-    """Constants, classes, others, as sorted imports have them."""
+    """Names sorted as in imports: constants, classes, others."""
     ordered = sorted(names, key=lambda each: (not each.name.isupper(), not each.name[0].isupper(), each.said))
     return ", ".join(each.said for each in ordered)

@@ -1,4 +1,4 @@
-"""What one file imports, and what it offers to those that import it, as far as its syntax tree says so."""
+"""What a file imports, and what it offers to others, by its syntax tree."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tree_sitter import Language, Node
 from engine.common.interruptible import InterruptibleParser
 
 MAX_CHARS = 400
-"""Of one definition."""
+"""Limit of one definition."""
 MAX_MEMBERS = 8
-"""Of a class."""
+"""Members shown of a class."""
 PARSE_S = 0.5
-"""Of this thread's time, for one file: what a person wrote takes a tenth of that."""
+"""Limit of this thread's time for one file; hand-written files take a tenth of it."""
 _GRAMMARS = {
     "python": ("tree_sitter_python", "language"),
     "ipython": ("tree_sitter_python", "language"),
@@ -38,13 +38,13 @@ _HOLDS = frozenset(
         *("decorated_definition", "import_statement", "import_clause", "named_imports", "export_clause"),
     )
 )
-"""What may hold imports and definitions at the top of a file."""
+"""Nodes that may hold imports and definitions at the top of a file."""
 _INNER = frozenset(
     ("function_definition", "class_definition", "function_declaration", "class_declaration", "class_body")
 )
-"""What may hold imports besides."""
+"""Further nodes that may hold imports."""
 ALL = "*"
-"""In the place of a name: the module itself, or all that it has."""
+"""Instead of a name: the module itself, or all its names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,11 @@ class Binding:
     """A name that an import gives to something."""
 
     name: str
-    """As it is used; ALL for each name of a module under its own."""
+    """The name in the importing file; ALL: each name of the module under its own."""
     module: str
-    """As it is written: "a.b", "..b", "./b"."""
+    """As in the source: "a.b", "..b", "./b"."""
     member: str
-    """What of the module; ALL for the module itself."""
+    """The name in the module; ALL: the module itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +69,14 @@ class Module:
 
 
 def bindings(text: str, language: str) -> Iterator[Binding]:
-    """What a text imports, anywhere in it."""
+    """All imports in a text."""
     code = text.encode()
     if language in _GRAMMARS and (root := tree_of(code, language)):
         yield from bindings_in(code, root, deep=True)
 
 
 def read_module(text: str, language: str) -> Module:
-    """What a text offers and passes on."""
+    """What a text defines and re-exports."""
     code, offers = text.encode(), dict[str, tuple[int, str]]()
     root = tree_of(code, language)
     if root is None:
@@ -95,7 +95,7 @@ def read_module(text: str, language: str) -> Module:
 
 
 def tree_of(code: bytes, language: str) -> Node | None:
-    """Of the syntax tree; None where that takes too long."""
+    """The root of the syntax tree; None where parsing takes too long."""
     ends_s = time.thread_time() + PARSE_S
     tree = _parser(language).parse(code, lambda: time.thread_time() >= ends_s)
     return tree and tree.root_node
@@ -109,7 +109,7 @@ def _parser(language: str) -> InterruptibleParser:
 
 
 def _nodes(root: Node, *, deep: bool) -> Iterator[Node]:
-    """Statements in order, those in functions and classes too if `deep`."""
+    """Statements in order; `deep`: also those in functions and classes."""
     left = [root]
     while left:
         node = left.pop()
@@ -119,12 +119,12 @@ def _nodes(root: Node, *, deep: bool) -> Iterator[Node]:
 
 
 def _text(code: bytes, node: Node | None) -> str:
-    """Of a node; it can't tell by itself, as its tree was made of pieces of the code."""
+    """A node's text. `node.text` has none, since the tree was parsed from pieces."""
     return code[node.start_byte : node.end_byte].decode(errors="ignore") if node is not None else ""
 
 
 def bindings_in(code: bytes, root: Node, *, deep: bool) -> Iterator[Binding]:
-    """What code imports, by its syntax tree: at its top, and with `deep` in functions and classes too."""
+    """The imports in a syntax tree: at the top, and with `deep` in functions and classes too."""
     for node in _nodes(root, deep=deep):
         if node.type == "import_statement":
             yield from _of_script(code, node) if node.child_by_field_name("source") else _of_import(code, node)
@@ -200,7 +200,7 @@ def _unquoted(code: bytes, node: Node | None) -> str:
 
 
 def _defined(code: bytes, root: Node) -> Iterator[tuple[str, Node]]:
-    """What stands at the top of a file, under the names that others import it by."""
+    """Top-level definitions, by the names that others import."""
     for node in _nodes(root, deep=False):
         if node.type in ("function_definition", "class_definition"):
             outer = node.parent if node.parent and node.parent.type == "decorated_definition" else node
@@ -221,7 +221,7 @@ def _defined(code: bytes, root: Node) -> Iterator[tuple[str, Node]]:
 
 
 def _signature(code: bytes, node: Node) -> str:
-    """The lines that say how something is used."""
+    """The signature of a definition."""
     inner = node.child_by_field_name("definition") or node
     body = inner.child_by_field_name("body")
     if inner.type in ("class_definition", "class_declaration", "abstract_class_declaration") and body:
@@ -238,7 +238,7 @@ def _signature(code: bytes, node: Node) -> str:
 
 
 def _member(code: bytes, node: Node) -> str:
-    """Of a class; empty for what is nobody's business."""
+    """A member of a class; empty for private ones."""
     inner = node.child_by_field_name("definition") or node
     if inner.type == "expression_statement" and inner.named_children:
         field_ = inner.named_children[0]
@@ -252,7 +252,7 @@ def _member(code: bytes, node: Node) -> str:
 
 
 def _until(code: bytes, node: Node, body: Node) -> str:
-    """Up to a body, in one line but for decorators."""
+    """The text up to a body, joined into one line except decorators."""
     inner = node.child_by_field_name("definition") or node
     before = code[node.start_byte : inner.start_byte].decode(errors="ignore")
     head = code[inner.start_byte : body.start_byte].decode(errors="ignore")
@@ -263,7 +263,7 @@ def _until(code: bytes, node: Node, body: Node) -> str:
 
 
 def _without_comment(line: str, mark: str) -> str:
-    """A mark with a quote behind it may be in a string."""
+    """The line without its comment. A mark with a quote after it may be in a string, and stays."""
     quoted = max(line.rfind('"'), line.rfind("'"))
     return line if (at := line.find(mark, quoted + 1)) < 0 else line[:at]
 

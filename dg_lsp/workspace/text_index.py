@@ -1,10 +1,10 @@
-"""Where in many texts something stands between lines like these. Built for millions of lines in one light process:
-texts are kept compressed, and an entry for a place takes four bytes.
+"""An index of places in many texts, by the lines around them. Made for millions of lines in a small process: texts are
+compressed, and an entry takes four bytes.
 
-Places are the starts of lines, found by the line before, as it is and with all names taken for one, and those behind an
-opening or separating token, found by the last tokens before. They are ranked by hashes of the lines around them, which
-collide now and then: what is found is a hint where to read. One thread may write while others look up: what an entry
-refers to is there before it is.
+Places are the starts of lines, found by the line before, literally and with all names replaced by one; and positions
+after an opening or separating token, found by the last tokens before. They are ranked by hashes of the lines around
+them. Hashes may collide, so a result is a hint where to read. One thread may write while others read: an entry is
+written after what it refers to.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from functools import lru_cache
 from itertools import compress
 
 MAX_LINES = 1 << 22
-"""In one index; a place has as many bits for its line."""
+"""Limit of one index: an entry has 22 bits for its line."""
 BLOCK_LINES = 96
-"""Of text that is compressed, and read, as one."""
+"""Lines of a block, which is compressed and read as one."""
 LINE_CHARS = 400
-"""Of a line that count; nobody writes longer ones."""
+"""Characters of a line that count."""
 KEY_TOKENS = 2
 SAME_TOKENS = 2.0
-"""What a place in a line is likelier where the tokens before it are the same, names included."""
+"""Score of a place inside a line with the same tokens before it, names included."""
 BEFORE, AFTER = 4, 2
-"""Lines around the gap that count."""
+"""Lines before and after the gap that count."""
 REACH_LINES = 16
-"""How far behind a place the lines behind the gap are searched."""
+"""How far after a place the lines after the gap are searched."""
 CONSIDERED = 16
-"""Places of one key that are ranked: of many, those nearest to the document's own."""
+"""Places of one key that are ranked, those nearest to the document's own."""
 LISTED = 96
-"""Places in a bucket that are looked through."""
+"""Places of a bucket that are read."""
 
 OPENING = frozenset("([{,=:")
 _SIGNATURE_BITS = 10
 _TOKEN = re.compile(r"\w+|\S")
 _NAME = "\0"
-"""The shape of every name."""
+"""Stands for every name in a shape."""
 KEYWORDS = frozenset(
     re.findall(
         r"\w+",
@@ -53,43 +53,43 @@ KEYWORDS = frozenset(
         """,
     )
 )
-"""Of many languages: what one may call a name and another may not is rarely told apart by more."""
+"""Keywords of many languages together; telling languages apart would rarely help."""
 
 
 @lru_cache(maxsize=1 << 14)
 def _token_shape(token: str) -> str:
-    """A name's is any other's."""
+    """The token itself, or one symbol for all names."""
     is_word = token[:1].isalpha() or token[:1] == "_"
     return _NAME if is_word and token not in KEYWORDS else token
 
 
 def is_name_token(token: str) -> bool:
-    """Whether a token is a name that may be another in another place."""
+    """Whether a token is a name, which may differ in another place."""
     return _token_shape(token) is _NAME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Where a gap is: what a look-up compares. `head`: of the gap's line, what stands before it."""
+    """The lines around a gap, which a look-up compares. `head`: the text before the gap on its line."""
 
     name: str
-    """Of the document that it is in, whose end says what language it is in; texts of others are no precedents."""
+    """The gap's document. Only texts with the same ending are searched."""
     before: Sequence[str]
-    """Lines before the gap's, the nearest first, none of them blank; as many as `BEFORE` count."""
+    """Lines before the gap's, the nearest first, without blank ones; `BEFORE` of them count."""
     head: str
     after: Sequence[str]
-    """Lines behind the gap's, none of them blank; as many as `AFTER` count."""
+    """Lines after the gap's, without blank ones; `AFTER` of them count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexQuery:
-    """What an index is asked for: the same for all of them, so it is made once a look-up."""
+    """A query, made once for all indexes."""
 
     name: str
     keys: Sequence[tuple[int, float]]
-    """Of places, each with what such a place is likelier."""
+    """Keys of places, each with the score that it adds."""
     before: Sequence[tuple[int, int]]
-    """Hashes of the shape and the text of each line, as in `after`."""
+    """Hashes of each line's shape and text; `after` likewise."""
     after: Sequence[tuple[int, int]]
 
     @classmethod
@@ -107,20 +107,20 @@ class IndexQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A line, and the lines around it as they are, blank ones included."""
+    """A line with the lines around it, blank ones included."""
 
     name: str
     number: int
     """From 1."""
     before: str
-    """Lines before it, each with its line break."""
+    """The lines before it, each with its line break."""
     line: str
     after: str
-    """Lines behind it, each with the line break before it."""
+    """The lines after it, each with the line break before it."""
 
 
 class TextIndex:
-    """`bucket_bits`: of the table of places; each bucket of places takes memory of its own."""
+    """The index. `bucket_bits`: size of the table of places; each bucket takes some memory."""
 
     def __init__(self, *, bucket_bits: int = 16) -> None:
         self._buckets: list[array[int] | None] = [None] * (1 << bucket_bits)
@@ -138,7 +138,7 @@ class TextIndex:
         self._places = 0
         self._texts_nbytes = 0
         self.dead_lines = 0
-        """Of texts that are gone; the places in them take memory until another index is made."""
+        """Lines of removed texts; their entries take memory until the index is rebuilt."""
 
     def __len__(self) -> int:
         return len(self._spans)
@@ -152,24 +152,24 @@ class TextIndex:
 
     @property
     def nbytes(self) -> int:
-        """What the arrays and texts take."""
+        """Memory of the arrays and texts."""
         arrays = [self._line_shapes, self._line_texts, self._block_lines, self._block_numbers]
         # An array and a text of bytes have a head; arrays grow by an eighth at a time.
         places = 5 * self._places + 88 * len(self._buckets)
         return sum(len(each) * each.itemsize for each in arrays) + places + self._texts_nbytes + 56 * len(self._blocks)
 
     def names(self) -> list[str]:
-        """Of all texts."""
+        """The names of all texts."""
         return list(self._spans)
 
     def text(self, name: str) -> str:
-        """A text as it was added, but for its line breaks and spaces in blank lines. Raises KeyError."""
+        """A text as it was added, with LF line breaks and without spaces in blank lines. Raises KeyError."""
         first, end = self._spans[name][2:]
         blocks = [zlib.decompress(block).decode() for block in self._blocks[first:end] if block is not None]
         return "\n" * (self._block_numbers[first] - 1) + "\n".join(blocks)
 
     def add(self, name: str, text: str) -> bool:
-        """Take a text in, in place of the one of that name; whether there was room for it."""
+        """Add or replace a text; return whether it fitted."""
         self.remove(name)
         lines = ["" if line.isspace() else line for line in text.split("\n")]
         numbers = _filled(lines)
@@ -186,7 +186,7 @@ class TextIndex:
             self._block_lines.append(first + start)
         tokenized = [_TOKEN.findall(lines[number][:LINE_CHARS]) for number in numbers]
         shaped = [_shape(tokens) for tokens in tokenized]
-        # Each in one step, as another thread may be looking: behind each line there is one.
+        # Each in one step, as another thread may be reading: after each line there must be one.
         self._line_texts.extend([*(_short_hash(lines[number].strip()) for number in numbers), 0])
         self._line_shapes.extend([*map(_short_hash, shaped), 0])
         self._spans[name] = first, self.lines - 1, first_block, len(self._blocks)
@@ -200,7 +200,7 @@ class TextIndex:
         return True
 
     def remove(self, name: str) -> None:
-        """Forget a text; from now on nothing of it is found or kept."""
+        """Remove a text."""
         first, end, first_block, end_block = self._spans.pop(name, (0, 0, 0, 0))
         if first == end:
             return
@@ -213,7 +213,7 @@ class TextIndex:
         self.dead_lines += end - first
 
     def nearest(self, sought: IndexQuery) -> list[tuple[float, int]]:
-        """Lines that have a place like the gap's, each with how likely it is."""
+        """Lines with a place like the gap's, each with its score."""
         scores = dict[int, float]()
         for key, bonus in sought.keys:
             listed = self._listed(key, sought.name)
@@ -224,7 +224,7 @@ class TextIndex:
         return [(score, line) for line, score in scores.items()]
 
     def place(self, line: int, reach: int = REACH_LINES) -> Place | None:
-        """What stands at a line and around it, `reach` lines behind it; None where its text is gone."""
+        """A line and the lines around it, up to `reach` lines after it; None where its text was removed."""
         block = bisect_right(self._block_lines, line) - 1
         found = self._block(block)
         if found is None:
@@ -254,7 +254,7 @@ class TextIndex:
         self._places += 1
 
     def _listed(self, key: int, name: str) -> Sequence[int]:
-        """Lines with a place of that key, those nearest to the document's own if there are many."""
+        """Lines with a place of this key, those nearest to the document's own."""
         bucket = self._buckets[key & self._mask]
         if bucket is None:
             return ()
@@ -274,7 +274,7 @@ class TextIndex:
         after: Sequence[tuple[int, int]],
         scores: dict[int, float],
     ) -> None:
-        """Add how like the gap's the lines around each line are to `scores`."""
+        """Add each line's score, by the lines around it, to `scores`."""
         shapes, texts, index = self._line_shapes, self._line_texts, self._line_shapes.index
         next_shape, next_text = after[0] if after else (0, 0)
         second_shape = after[1][0] if len(after) > 1 else 0
@@ -302,17 +302,17 @@ class TextIndex:
 
 
 def kind_of(name: str) -> str:
-    """Behind the last dot of a path; texts of one kind are in one language, and so are the cells of notebooks."""
+    """The ending of a path, which stands for its language; also of a notebook's cell."""
     return name.partition("#")[0].rpartition("/")[2].rpartition(".")[2]
 
 
 def last_place(head: str) -> int | None:
-    """The offset of the last place inside a line's head, behind a token that opens something; None: there is none."""
+    """The offset of the last place inside a line's head, after an opening token; None: there is none."""
     return next(reversed([found.end() for found in _TOKEN.finditer(head[:LINE_CHARS]) if found[0] in OPENING]), None)
 
 
 def places_like(head: str, line: str) -> list[int]:
-    """The offsets in a line of places inside it that are like the last one in a line's head."""
+    """The offsets of places in `line` that are like the last place in `head`."""
     wanted = _TOKEN.findall(head[:LINE_CHARS])
     end = _places_in(wanted)[-1]
     wanted = wanted[max(end - KEY_TOKENS, 0) : end]
@@ -327,17 +327,17 @@ def _places_in(tokens: Sequence[str]) -> list[int]:
 
 
 def _around(middle: int, size: int, count: int) -> int:
-    """Where to begin to take so many of `size` around one of them."""
+    """The start of a window of `count` items out of `size` around `middle`."""
     return max(min(middle - count // 2, size - count), 0)
 
 
 def _line_keys(kind: str, shape: Sequence[str], line: str) -> tuple[int, int]:
-    """Of the place behind a line: by its text and by its shape."""
+    """The keys of the place after a line: by its text and by its shape."""
     return hash((kind, line.strip())), hash((kind, _NAME, shape))
 
 
 def _inner_key(kind: str, tokens: Sequence[str], end: int) -> int:
-    """Of the place behind so many tokens of a line, by the last of them."""
+    """The key of the place after `end` tokens of a line, by the last ones."""
     return hash((kind, 1, *tokens[max(end - KEY_TOKENS, 0) : end]))
 
 
@@ -361,7 +361,7 @@ def _signature(key: int) -> int:
     return key >> 40 & ((1 << _SIGNATURE_BITS) - 1)
 
 
-# One keystroke reads what the one before it read.
+# A key reads mostly what the previous one has read.
 @lru_cache(maxsize=16)
 def unpacked(data: bytes) -> tuple[list[str], list[int]]:
     """The lines of a block, and which of them are not blank."""

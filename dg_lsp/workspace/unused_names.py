@@ -1,5 +1,5 @@
-"""Names that nothing uses yet, as a text for a gap: somebody who imports a name is about to write it, a list of names
-mostly lacks it, and what a function takes is passed on line by line.
+"""Suggests names that nothing uses yet: an imported name will be written soon, often in a list of names, and parameters
+of a function are passed on line by line.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dg_lsp.workspace.modules import ALL, Binding
 from dg_lsp.workspace.text_index import KEYWORDS, OPENING
 
 MOST_UNUSED = 8
-"""Names; a document that uses none of more than that just passes them on."""
+"""A document with more unused imports just re-exports them, and nothing is suggested."""
 MOST_PARAMETERS = 32
-"""That are looked for in a function."""
+"""Parameters of a function that are considered."""
 LISTED, LISTED_ONE_OF, ALONE, PASSED = 39.0, 20.0, 13.0, 39.0
-"""How likely the text is, as the score of a precedent says it: an import in a list of names, by itself or as one of
-several that are not used, or alone where a value is missing, and a parameter beside another that is passed on. Of 3,300
-gaps in development packages they were the very text in 28 of 32, 1 of 1, 8 of 61, and 14 of 16."""
+"""Scores, on the scale of workspace matches: an import in a list of names, as the only or one of several unused
+imports; an import where a value is missing; a parameter after another that is passed on. Of 3,300 gaps in development
+packages they were exact in 28 of 32, 1 of 1, 8 of 61, and 14 of 16."""
 _BESIDE = re.compile(
     r"(?P<indent>[ \t]*)(?P<line>(?P<quote>[\"']?)(?P<listed>[^\W\d]\w*)(?P=quote),"
     r"|self\.(?P<set>[^\W\d]\w*) = (?P=set)|(?P<given>[^\W\d]\w*)=(?P=given),)[ \t]*"
 )
-"""A line of a list that holds one name, quoted or not; or one that passes a parameter on."""
+"""A line with one item of a list of names, quoted or not, or a line that passes a parameter on."""
 _FUNCTION = re.compile(
     r"^(?P<indent>[ \t]*+)(?:async ++)?def \w++\((?P<takes>(?:[^()]|\([^()]*+\))*+)\)[^\n:]*+:[ \t\r]*+$", re.MULTILINE
 )
@@ -36,17 +36,17 @@ _BEGUN = re.compile(r"[^\W\d]\w*\Z")
 
 
 def unused_of(imported: Iterable[Binding], used: Collection[str]) -> tuple[str, ...]:
-    """Names that imports give, and `used` does not have."""
+    """Imported names that are not in `used`."""
     names = dict.fromkeys(each.name for each in imported)
     return tuple(name for name in names if name != ALL and "." not in name and name not in used)
 
 
 def name_texts(names: Sequence[str], name: str, gap: CursorLine) -> list[Occurrence]:
-    """What a gap may be with one of `names`, imported by the document `name` and not used when it was last looked at,
-    or with a parameter of the function around it."""
+    """Texts for a gap with an unused import (`names`) of the document `name`, or with a parameter of the function
+    around the gap."""
     beside = [found for line in (gap.above, gap.below) if (found := _BESIDE.fullmatch(line))]
     beside = [each for each in beside if _name(each) not in KEYWORDS]
-    # Whether anything can come of it is soon seen, and what nothing uses not so soon.
+    # This is quick to check; which names are unused is not.
     if not beside and not any(_alone(each, gap.head) for each in names):
         return []
     if beside and gap.importing:
@@ -71,12 +71,12 @@ def _name(beside: re.Match[str]) -> str:
 
 
 def _like(name: str, beside: re.Match[str], gap: CursorLine) -> str:
-    """What is missing of a line like one beside it; empty where the gap's line is another one."""
+    """The rest of a line like the one beside it; empty where the gap's line does not fit."""
     return gap.line(re.sub(rf"\b{_name(beside)}\b", name, beside["line"]), beside["indent"])
 
 
 def _parameters(text: str, cursor: int) -> dict[str, int]:
-    """Those of the Python function around the gap that nothing in it uses, each with where it is."""
+    """Unused parameters of the Python function around the gap, each with its offset."""
     first = max(cursor - _AROUND_CHARS, 0)
     function = next(reversed([*_FUNCTION.finditer(text, first, cursor)]), None)
     if function is None:
@@ -86,23 +86,23 @@ def _parameters(text: str, cursor: int) -> dict[str, int]:
     if inside.search(text, function.end(), line):
         return {}
     end = inside.search(text, cursor)
-    # What is typed on the gap's line is no use yet.
+    # What is typed on the gap's line does not count as a use.
     body = text[function.end() : line] + text[cursor : end.start() if end else None]
-    # As long as it was, so that places stay.
+    # Of the same length, so that offsets stay.
     takes = _INNER.sub(lambda each: " " * len(each[0]), function["takes"])
-    taken = islice(_PARAMETER.finditer(takes), MOST_PARAMETERS)
-    found = {each[1]: function.start("takes") + each.start(1) for each in taken}
+    parameters = islice(_PARAMETER.finditer(takes), MOST_PARAMETERS)
+    found = {each[1]: function.start("takes") + each.start(1) for each in parameters}
     return {each: at for each, at in found.items() if each not in ("self", "cls") and not _places(each, body)}
 
 
 def _sorted_in(names: Sequence[str], around: Sequence[str]) -> list[str]:
-    """Those between the names around first, as most lists are sorted."""
+    """Names that sort between the names around come first, as most lists are sorted."""
     low, high = (around[0], around[-1]) if len(around) > 1 else ("", "")
     return sorted(names, key=lambda name: not low.casefold() <= name.casefold() <= high.casefold())
 
 
 def _alone(name: str, head: str) -> str:
-    """The name where a value is missing behind `head`, or the rest of it where it is begun; else nothing."""
+    """The name, or the rest of it if it is begun, where a value is missing after `head`; else empty."""
     if not head.strip():
         return ""
     begun, last = _BEGUN.search(head), head.rstrip()[-1:]
@@ -114,13 +114,13 @@ def _alone(name: str, head: str) -> str:
 
 
 def _unused(names: Sequence[str], text: str) -> dict[str, int]:
-    """Those of `names` that stand in a text once alone, each with where; none of many."""
+    """The names that occur just once in a text, each with its offset; none if `names` are too many."""
     places = {each: _places(each, text) for each in (names if len(names) <= MOST_UNUSED else ())}
     return {each: found[0] for each, found in places.items() if len(found) == 1}
 
 
 def _places(name: str, text: str) -> list[int]:
-    """The first two of those in a text where a name stands."""
+    """The first two offsets of a name in a text."""
     found, at = list[int](), -1
     while len(found) < 2 and (at := text.find(name, at + 1)) >= 0:
         around = text[max(at - 1, 0) : at] + text[at + len(name) : at + len(name) + 1]

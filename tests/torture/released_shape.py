@@ -27,7 +27,7 @@ import torch
 from pygls.exceptions import JsonRpcException
 from tokenizers import Tokenizer
 
-from dg_lsp.replay.editor import Asked, Editor
+from dg_lsp.replay.editor import Editor, PendingRequest
 from dg_lsp.replay.stage import ready
 from engine.fill.loading import load
 from engine.lab.bench import families
@@ -222,7 +222,7 @@ def steps(path: Path, *, threads: int, repetitions: int = 5) -> dict[str, float]
 async def _cancelled(editor: Editor, engine: Callable[[], Any]) -> float:
     """Milliseconds from giving up a request in the midst of its steps until the engine works on it no more."""
     before = (await engine())["forwards"]
-    asked: Asked = editor.ask(invoked=True)
+    asked: PendingRequest = editor.ask(invoked=True)
     while (await engine())["forwards"] == before:
         await asyncio.sleep(0.005)
     began = time.perf_counter()

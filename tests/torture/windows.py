@@ -16,7 +16,7 @@ import psutil
 from pygls.exceptions import JsonRpcException
 
 from dg_lsp.replay.connection import ServerConnection, served
-from dg_lsp.replay.editor import Asked, Editor
+from dg_lsp.replay.editor import Editor, PendingRequest
 from engine.syntax.languages import language_of
 from tests.engine.processes import WAIT_S, Home
 
@@ -58,7 +58,7 @@ class Typist:
         self.wire, self.figures = wire, Figures()
         self.editor = Editor(wire, "utf-16", f"/torture{seed}")
         self._rng = random.Random(seed)
-        self._asked: list[Asked] = []
+        self._asked: list[PendingRequest] = []
         self._opened = 0
 
     async def type(self, keys: int, until_s: float = float("inf")) -> None:

@@ -219,5 +219,5 @@ async def test_memory_is_let_go_when_cells_close(notebook):
     assert server.documents.others("") == []
     suggester = server.suggester
     assert not any(vars(suggester)[kept] for kept in ("_caches", "_edits", "_lanes", "_expected"))
-    assert not any(vars(server.context)[kept] for kept in ("_readings", "_choices"))
+    assert not any(vars(server.context)[kept] for kept in ("_names", "_choices"))
     assert server.projects._exclusions._reasons.keys() <= {NOTEBOOK}

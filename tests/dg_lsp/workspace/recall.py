@@ -19,7 +19,7 @@ from dg_lsp.workspace.cursor_line import CursorLine
 from dg_lsp.workspace.definitions import names_used
 from dg_lsp.workspace.index import MOST, likeness
 from dg_lsp.workspace.matches import Occurrence, likeliest, look_up
-from dg_lsp.workspace.missing_imports import found_elsewhere, import_texts, missing_names
+from dg_lsp.workspace.missing_imports import found_imports, import_texts, missing_names
 from dg_lsp.workspace.modules import bindings
 from dg_lsp.workspace.text_index import TextIndex
 from dg_lsp.workspace.unused_names import name_texts, unused_of
@@ -87,7 +87,7 @@ def names_of(task: EvalTask) -> list[Occurrence]:
 def imports_of(index: TextIndex, task: EvalTask) -> list[Occurrence]:
     """What a gap's document does not import, and other texts do."""
     name, text = task.name.rpartition(":")[0], task.prefix + task.suffix
-    missing = found_elsewhere(missing_names(text), name, index.names(), index.text)
+    missing = found_imports(missing_names(text), name, index.names(), index.text)
     return import_texts(missing, name, CursorLine.of(text, len(task.prefix)))
 
 

@@ -173,10 +173,10 @@ def test_cells_of_one_notebook_see_each_other():
 def test_a_document_is_read_again_for_another_text_not_for_another_policy():
     documents, context_selector = editor(lib__shapes="one = 1\n")
     (other,) = documents.others(HERE)
-    reading = context_selector.reading(other)
-    assert context_selector.reading(replace(other, policy=Policy(may_show=False))) is reading
+    held = context_selector.names_of(other)
+    assert context_selector.names_of(replace(other, policy=Policy(may_show=False))) is held
     edited(documents, other.uri, "two = 2\n")
-    assert context_selector.reading(documents.get(other.uri)).names == {"two"}
+    assert context_selector.names_of(documents.get(other.uri)).names == {"two"}
 
 
 def test_nothing_is_kept_of_documents_that_nobody_knows_any_more():
@@ -189,4 +189,4 @@ def test_nothing_is_kept_of_documents_that_nobody_knows_any_more():
         context_selector.forget(uri)
         documents.close(uri)
         context_selector.snippets(document(documents), 0)
-    assert {*context_selector._readings} == {other.uri for other in documents.others(HERE)}
+    assert {*context_selector._names} == {other.uri for other in documents.others(HERE)}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dg_lsp.workspace.cursor_line import CursorLine
-from dg_lsp.workspace.missing_imports import MOST_MISSING, found_elsewhere, import_texts, missing_names
+from dg_lsp.workspace.missing_imports import MOST_MISSING, found_imports, import_texts, missing_names
 
 BINDING = """
 import a, b.c
@@ -42,7 +42,7 @@ FILES = {
 def said(marked: str) -> list[tuple[str, str, int]]:
     """(text, name, line)"""
     cursor, text = marked.index("▮"), marked.replace("▮", "")
-    missing = found_elsewhere(missing_names(text), "file:///w/pkg/a.py", FILES, FILES.get)
+    missing = found_imports(missing_names(text), "file:///w/pkg/a.py", FILES, FILES.get)
     found = import_texts(missing, "file:///w/pkg/a.py", CursorLine.of(text, cursor))
     return [(each.text, each.name.rpartition("/")[2], each.number) for each in found]
 
@@ -120,19 +120,19 @@ def test_nothing_is_said_elsewhere(marked: str):
 
 def test_what_is_imported_meanwhile_is_not_missing():
     text = "import os\n\n\narea(os)\n"
-    missing = found_elsewhere(missing_names(text), "file:///w/pkg/a.py", FILES, FILES.get)
+    missing = found_imports(missing_names(text), "file:///w/pkg/a.py", FILES, FILES.get)
     assert import_texts(missing, "a.py", CursorLine.of(text, 10))
     assert not import_texts(missing, "a.py", CursorLine.of(f"from shapes import area\n{text}", 34))
 
 
 def test_where_much_is_missing_nothing_is_looked_up():
     names = [f"name{number}" for number in range(MOST_MISSING + 1)]
-    assert found_elsewhere(names, "a.py", FILES, lambda name: pytest.fail(name)) == ()
+    assert found_imports(names, "a.py", FILES, lambda name: pytest.fail(name)) == ()
 
 
 @given(st.text(alphabet="from import.a,()\n #\\*", max_size=80), st.integers(0, 80))
 def test_any_text_has_an_answer(text: str, cursor: int):
-    missing = found_elsewhere(missing_names(text) or ["a"], "x.py", {"y.py": text}, lambda _: text)
+    missing = found_imports(missing_names(text) or ["a"], "x.py", {"y.py": text}, lambda _: text)
     for found in import_texts(missing, "x.py", CursorLine.of(text, min(cursor, len(text)))):
         assert found.text
 
@@ -143,5 +143,5 @@ def test_any_text_has_an_answer(text: str, cursor: int):
 )
 def test_a_long_text_takes_no_time(part: str):
     text = part * (120_000 // len(part))
-    missing = found_elsewhere(missing_names(text)[:1] or ["a"], "x.py", {"y.py": text}, lambda _: text)
+    missing = found_imports(missing_names(text)[:1] or ["a"], "x.py", {"y.py": text}, lambda _: text)
     import_texts(missing, "x.py", CursorLine.of(f"import os\n{text}", 10))
