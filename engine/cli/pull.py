@@ -2,18 +2,63 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
 from engine.common.exits import one_line_errors
 from engine.common.sizes import binary_bytes, decimal_bytes
 from engine.models.checkpoints.released import known
 
+if TYPE_CHECKING:
+    from engine.models.checkpoints.coders import PublishedCoder
+
+_LINE_S = 1.0
+"""Between two lines of progress, where no terminal shows a bar."""
+
 
 @click.command()
-@click.argument("model", metavar="HUB-ID", help="OWNER/MODEL on the Hugging Face Hub.")
+@click.argument("model", metavar="MODEL", help="coder-1.5b, coder-0.5b, or OWNER/MODEL[:q8_0] on the Hub.")
+@click.option(
+    "--from",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Take the file of coder-1.5b or coder-0.5b from here.",
+)
 @one_line_errors()
-def pull(model: str) -> None:
-    """Download a model into the local Hugging Face cache. Run again after an interruption, it keeps finished files."""
+def pull(model: str, file: Path | None) -> None:
+    """Download a model. Run again after an interruption, it goes on where it was."""
+    from engine.models.checkpoints.catalog import coder_named
+
+    coder = coder_named(model)
+    if coder is not None:
+        _pull_coder(coder, file)
+    elif file is not None:
+        raise click.UsageError(f"{file} can be used as it is: --model {file}")
+    else:
+        _pull_from_hub(model)
+    click.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {coder.name if coder else model}")
+
+
+def _pull_coder(coder: PublishedCoder, file: Path | None) -> None:
+    from engine.models.checkpoints.fetching import copy_in, fetch, needed_nbytes
+
+    click.echo(f"{coder.name}: {decimal_bytes(needed_nbytes(coder))} to download. Licence: {coder.licence}.")
+    with _progress(coder.nbytes) as show:
+        try:
+            fetched = fetch(coder, show) if file is None else copy_in(coder, file, show)
+        except KeyboardInterrupt:
+            click.echo(f"\nStopped. `dg-lsp pull {coder.name}` goes on from here.", err=True)
+            raise
+    click.echo(f"{fetched.path}, from {fetched.source}; its SHA-256 is the publisher's.")
+
+
+def _pull_from_hub(model: str) -> None:
     from engine.models.checkpoints.pull import plan_pull
     from engine.models.checkpoints.pull import pull as download
 
@@ -26,5 +71,36 @@ def pull(model: str) -> None:
     if released is not None:
         click.echo(f"On a GPU: {released.memory.summary()}.")
         click.echo(f"Licence: {released.licence}. Length of a gap: {released.length}. Good for {released.good_for}.")
-    checkpoint = download(plan)
-    click.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {checkpoint.name}")
+    download(plan)
+
+
+@contextmanager
+def _progress(total: int) -> Generator[Callable[[int], None]]:
+    """Shows how many of `total` bytes are there: a bar on a terminal, else a line a second at most."""
+    if not sys.stderr.isatty():
+        yield _lines(total)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda nbytes: progress.update(task, completed=nbytes)
+
+
+def _lines(total: int) -> Callable[[int], None]:
+    began, start, last = time.monotonic(), -1, 0.0
+
+    def show(nbytes: int) -> None:
+        nonlocal start, last
+        now = time.monotonic()
+        start = nbytes if start < 0 else start
+        if now - last < _LINE_S and nbytes < total:
+            return
+        last = now
+        speed = (nbytes - start) / max(now - began, 1e-3)
+        left = f", {(total - nbytes) / speed:.0f} s left" if speed else ""
+        click.echo(f"{100 * nbytes // total}% of {decimal_bytes(total)}{left}", err=True)
+
+    return show

@@ -45,7 +45,7 @@ class Hub:
         return {
             "id": self.hub_id,
             "sha": self.commit,
-            "config": {"model_type": config["model_type"]},
+            "config": {name: config[name] for name in ("model_type",) if name in config},
             "siblings": [{"rfilename": self.name(file), "size": file.stat().st_size} for file in self.files()],
         }
 

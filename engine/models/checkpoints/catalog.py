@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ from engine.models.checkpoints.gguf import SUFFIX
 from engine.models.registry import UnknownFamily
 
 BUNDLED_PATH = Path(__file__).parents[2] / "weights" / BUNDLED
+_USUAL = ("q4_k_m", "q8_0", "q5_k_m", "q6_k", "q4_0")
+"""What is taken where none is named, the first that there is."""
+_PART = re.compile(r"-[0-9]{5}-of-[0-9]{5}$")
 _HUB_ID = re.compile(r"\w[\w.-]{,95}/\w[\w.-]{,95}")
 
 
@@ -42,8 +46,9 @@ def find(name: str) -> Checkpoint:
     folder = folder_here(name)
     if folder is not None:
         return read_checkpoint(folder, name)
-    if is_hub_id(name):
-        return read_checkpoint(_cached_snapshot(name), name)
+    hub_id, tag = tagged(name)
+    if is_hub_id(hub_id):
+        return read_checkpoint(_cached_snapshot(hub_id, tag), name)
     if (coder := coder_named(name)) is not None:
         return read_checkpoint(coder_file(coder), name)
     raise ModelError(
@@ -106,6 +111,33 @@ def is_hub_id(name: str) -> bool:
     return False
 
 
+def tagged(name: str) -> tuple[str, str]:
+    """A Hub id, and what names one of its GGUF files: OWNER/MODEL:q8_0."""
+    hub_id, _, tag = name.partition(":")
+    return hub_id, tag
+
+
+def chosen_gguf(files: Iterable[str], tag: str, hub_id: str) -> list[str]:
+    """The files of the GGUF that a tag means, all parts of it, or without one of that which most people take; none
+    where there is no GGUF. Raises ModelError where a tag names none of them, or nothing is named and none is usual."""
+    models: dict[str, list[str]] = {}
+    for file in sorted(files):
+        if file.lower().endswith(SUFFIX) and not file.lower().startswith("mmproj"):
+            models.setdefault(_PART.sub("", file.lower().removesuffix(SUFFIX)), []).append(file)
+    for wanted in (tag.lower(),) if tag else _USUAL:
+        found = [stem for stem in models if stem.endswith(wanted)] or [stem for stem in models if wanted in stem]
+        if found:
+            return models[min(found, key=len)]
+    if len(models) == 1 and not tag:
+        return next(iter(models.values()))
+    if tag or models:
+        held = ", ".join(stem.rpartition("-")[2] for stem in models) or "none"
+        raise ModelError(
+            f"{hub_id} has no GGUF {tag or 'of a usual kind'} (it has: {held}): name one, as {hub_id}:q8_0."
+        )
+    return []
+
+
 def cached() -> Cached:
     """What is in the local Hugging Face cache, by name."""
     from huggingface_hub import CacheNotFound, constants, scan_cache_dir
@@ -139,8 +171,25 @@ def cached_folder(hub_id: str) -> Path | None:
     return Path(config).parent if isinstance(config, str) else None
 
 
-def _cached_snapshot(hub_id: str) -> Path:
-    folder = cached_folder(hub_id)
-    if folder is None:
-        raise NotCached(f"{hub_id} is not in the local Hugging Face cache: run `dg-lsp pull {hub_id}` first.")
-    return folder
+def _cached_snapshot(hub_id: str, tag: str = "") -> Path:
+    folder = None if tag else cached_folder(hub_id)
+    if folder is not None:
+        return folder
+    snapshot = _snapshot(hub_id)
+    files = chosen_gguf([file.name for file in snapshot.iterdir()], tag, hub_id) if snapshot else []
+    if snapshot is None or not files:
+        name = f"{hub_id}:{tag}" if tag else hub_id
+        raise NotCached(f"{name} is not in the local Hugging Face cache: run `dg-lsp pull {name}` first.")
+    return snapshot / files[0]
+
+
+def _snapshot(hub_id: str) -> Path | None:
+    """Where the cache has the newest files of a model that has no config.json."""
+    from huggingface_hub import constants
+    from huggingface_hub.file_download import repo_folder_name
+
+    repo = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=hub_id, repo_type="model")
+    with suppress(OSError, ValueError):
+        snapshot = repo / "snapshots" / (repo / "refs" / "main").read_text().strip()
+        return snapshot if snapshot.is_dir() else None
+    return None

