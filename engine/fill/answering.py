@@ -7,6 +7,7 @@ from engine.fill.executor import Filling
 from engine.fill.next_edit import next_edit
 from engine.fill.pieces import in_pieces
 from engine.fill.pipeline import infill
+from engine.fill.rewriting.instructed import follows_instructions, instructed
 from engine.fill.syntax_fix import syntax_fix
 from engine.models.base import Model
 
@@ -18,7 +19,7 @@ def answering(model: Model, request: FillRequest) -> Filling:
     """
     match request.task:
         case "rewrite":
-            return in_pieces(model, request)
+            return instructed(model, request) if follows_instructions(model) else in_pieces(model, request)
         case "fix":
             return syntax_fix(model, request)
         case "next":

@@ -48,8 +48,8 @@ class Piece:
 
 def in_pieces(model: Model, request: FillRequest, clock: Clock = time.perf_counter) -> Filling:
     """Rewrite `request.old` step by step: see engine.fill.executor. Raises BadInput at the first step."""
-    plain = _plain(request)
-    _check(plain)
+    plain = plain_rewrite(request)
+    check_rewrite(plain)
     began = clock()
     done, pieces, filled = "", list[Piece](), list[Filled]()
     for piece in _pieces(model, plain):
@@ -102,14 +102,15 @@ def _between(before: str, after: str, draft: Callable[[], Draft]) -> Callable[[]
     return whole
 
 
-def _plain(request: FillRequest) -> FillRequest:
+def plain_rewrite(request: FillRequest) -> FillRequest:
     """The request with line feeds in `old`, and `keep` counted in that."""
     pairs = [match.start() for match in re.finditer("\r\n", request.old)]
     spans = [tuple(at - bisect_right(pairs, at - 2) for at in span) for span in request.keep]
     return replace(request, old=with_line_feeds(request.old), keep=tuple(spans))
 
 
-def _check(request: FillRequest) -> None:
+def check_rewrite(request: FillRequest) -> None:
+    """Raises BadInput where nothing can be rewritten."""
     if not request.old.strip():
         raise BadInput("There is nothing to rewrite: select some text that is not blank.")
     if len(request.old) > MOST_CHARS:

@@ -221,6 +221,15 @@ class CausalHead(Protocol):
         ...
 
 
+class Chat(Protocol):
+    """How a model was taught to answer somebody."""
+
+    def ids(self, messages: Sequence[Mapping[str, str]], opening: str = "") -> list[int]:
+        """Messages (`role`, `content`), and how the answer to them begins, in tokens; no content becomes a control
+        token. Raises ModelError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasOrder:
     """One canvas for a `CanvasDenoiser`."""
@@ -296,6 +305,11 @@ class Capabilities(Protocol):
     @property
     def causal(self) -> CausalHead | None:
         """What says which token follows; None: the model has canvases alone."""
+        return None
+
+    @property
+    def chat(self) -> Chat | None:
+        """What turns messages into a context; None: the model was not taught to answer any."""
         return None
 
     @property

@@ -14,6 +14,7 @@ from engine.common.errors import ModelError
 from engine.common.sequences import common_head
 from engine.models.adapters.metadata import fingerprint_of
 from engine.models.base import PIECE, READ_ON, Capabilities, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text
+from engine.models.causal.chat import ChatTemplate
 from engine.models.causal.opening import Coder, coder_of, open_coder
 from engine.models.causal.prompt import CausalPrompt
 from engine.models.causal.text import CausalContext, CausalText, Checked, check_path, depths, seen, tree_of
@@ -53,7 +54,10 @@ class Causal(Capabilities):
     _scratch: CausalText | None = None
     """The text whose tree stands behind it in its store."""
 
-    def __init__(self, network: MaskedNetwork, info: ModelInfo, prompt: CausalPrompt) -> None:
+    def __init__(
+        self, network: MaskedNetwork, info: ModelInfo, prompt: CausalPrompt, chat: ChatTemplate | None = None
+    ) -> None:
+        self._chat = chat
         self.vocabulary = prompt.vocabulary
         self.tokenize = prompt.tokenize
         self.prompt = prompt.lay_out
@@ -74,7 +78,9 @@ class Causal(Capabilities):
             fingerprint=fingerprint_of(checkpoint),
             memory=memory_plan(checkpoint, placement),
         )
-        return cls(coder.network, info, CausalPrompt(coder.tokenizer, vocabulary, coder.fim, placement.context))
+        return cls(
+            coder.network, info, CausalPrompt(coder.tokenizer, vocabulary, coder.fim, placement.context), coder.chat
+        )
 
     @classmethod
     def of_file(cls, path: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Self:
@@ -86,7 +92,7 @@ class Causal(Capabilities):
         """A model of a coder that was read."""
         vocabulary = read_vocabulary(coder.tokenizer, coder.network.config.vocab, name)
         prompt = CausalPrompt(coder.tokenizer, vocabulary, coder.fim, CONTEXT)
-        return cls(coder.network, _info(coder, name, vocabulary), prompt)
+        return cls(coder.network, _info(coder, name, vocabulary), prompt, coder.chat)
 
     def _take(self, network: MaskedNetwork, info: ModelInfo) -> None:
         self.network, self.info = network, info
@@ -108,6 +114,10 @@ class Causal(Capabilities):
     @property
     def causal(self) -> Self:
         return self
+
+    @property
+    def chat(self) -> ChatTemplate | None:
+        return self._chat
 
     @property
     def context_tokens(self) -> tuple[int, int]:
@@ -252,5 +262,5 @@ def _info(coder: Coder, name: str, vocabulary: Vocabulary) -> ModelInfo:
         canvas_length=_ANSWER,
         widths=(_ANSWER,),
         context_limit=CONTEXT,
-        instructions=False,
+        instructions=coder.chat is not None,
     )

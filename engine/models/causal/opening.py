@@ -9,6 +9,7 @@ import torch
 from tokenizers import Tokenizer
 
 from engine.common.errors import ModelError
+from engine.models.causal.chat import ChatTemplate, chat_of
 from engine.models.causal.config import MODEL_TYPES, from_gguf, layers, length, markers
 from engine.models.causal.markers import FimTokens
 from engine.models.causal.tokenizer import read_tokenizer
@@ -27,6 +28,8 @@ class Coder:
     network: MaskedNetwork
     tokenizer: Tokenizer
     fim: FimTokens
+    chat: ChatTemplate | None = None
+    """None: it was not taught to answer messages."""
 
     def encode(self, text: str) -> list[int]:
         return self.tokenizer.encode(text, add_special_tokens=False).ids
@@ -46,7 +49,12 @@ def coder_of(checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent
         on_percent,
         stand_in=lambda name: name.replace("lm_head.", "model.embed_tokens.") if architecture.tied else name,
     )
-    return Coder(network=MaskedNetwork(module, architecture), tokenizer=tokenizer, fim=markers(checkpoint))
+    return Coder(
+        network=MaskedNetwork(module, architecture),
+        tokenizer=tokenizer,
+        fim=markers(checkpoint),
+        chat=chat_of(checkpoint, tokenizer),
+    )
 
 
 def open_coder(path: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Coder:

@@ -1,0 +1,156 @@
+"""What a model is told when it shall rewrite a selection, and what of its answer takes the selection's place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from engine.common.newlines import with_line_feeds
+from engine.common.request import FillRequest
+
+IMPROVE = "Improve this code without changing what it does."
+"""Where nobody says what to do."""
+_SYSTEM = "You rewrite selected code as you are told, and change nothing else."
+_BEFORE, _AFTER = 1500, 600
+"""Characters around the selection; each costs time to read."""
+_IMPORTS = 600
+_IMPORT = re.compile(r"^(import\b|from\b.*\bimport\b|use\b|#include\b|using\b|(const|let|var)\b.*\brequire\()")
+_PROSE = re.compile(
+    r"(sorry\b|i'm sorry|i am sorry|i can(no|')t|as an ai|sure[,!]|certainly|of course|here (is|are|'s)|"
+    r"to \w+ (this|the) (code|function))",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A request as messages, and how the answer begins and ends."""
+
+    messages: tuple[dict[str, str], ...]
+    old: str
+    """The selection as the model sees it: lines, without their common indentation."""
+    opening: str
+    closing: str
+    """A line that ends the answer."""
+
+
+def conversation(request: FillRequest) -> Conversation:
+    """The context first and the instruction last, so that another instruction for the same selection reads little."""
+    old = without_indent(_whole_lines(request), indent_of(request))
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", old)), default=0))
+    before, after = _around(request)
+    parts = [f"A part of a {request.language or 'text'} file:"]
+    code = f"{fence}{request.language}\n"
+    if before:
+        parts.append(f"{code}{before}\n{fence}")
+    parts.append(f"The selected code, which comes next in it:\n{code}{old}\n{fence}")
+    if after:
+        parts.append(f"What follows it:\n{code}{after}\n{fence}")
+    parts.append(
+        f"Rewrite the selected code: {request.instruction or IMPROVE}\n"
+        "Answer with all of the selected code as it is then, and nothing else."
+    )
+    return Conversation(
+        messages=({"role": "system", "content": _SYSTEM}, {"role": "user", "content": "\n\n".join(parts)}),
+        old=old,
+        opening=code,
+        closing=f"\n{fence}",
+    )
+
+
+def answered(request: FillRequest, said: str, closing: str) -> str:
+    """What of an answer takes the place of `old`; empty where it is none. `said` begins after the opening."""
+    code = f"\n{said}\n".partition(f"{closing}\n")[0].strip("\n").rstrip()
+    if not code.strip() or (_PROSE.match(code.strip()) and not _PROSE.match(request.old.strip())):
+        return ""
+    indent = indent_of(request)
+    lines = _without_surroundings(request, code).split("\n")
+    written = with_indent(without_indent("\n".join(lines), common_indent(lines)), indent)
+    return _as_it_was(with_line_feeds(request.old), written.removeprefix(indent))
+
+
+def shown(request: FillRequest, said: str) -> str:
+    """What is there of an answer that still grows, in the selection's place."""
+    indent = indent_of(request)
+    return with_indent(said, indent).removeprefix(indent)
+
+
+def indent_of(request: FillRequest) -> str:
+    """The white space that the selection's first line begins with; none where the selection begins in a line."""
+    line = request.prefix[request.prefix.rfind("\n") + 1 :]
+    return line if not line.strip() else ""
+
+
+def common_indent(lines: list[str]) -> str:
+    """The white space that all lines with something on them begin with."""
+    full = [line for line in lines if line.strip()]
+    if not full:
+        return ""
+    first, last = min(full), max(full)
+    count = next((at for at, letter in enumerate(first) if letter not in " \t" or last[at : at + 1] != letter), 0)
+    return first[:count]
+
+
+def without_indent(text: str, indent: str) -> str:
+    return "\n".join(line.removeprefix(indent) for line in text.split("\n"))
+
+
+def with_indent(text: str, indent: str) -> str:
+    return "\n".join(f"{indent}{line}" if line.strip() else line for line in text.split("\n"))
+
+
+def _whole_lines(request: FillRequest) -> str:
+    return indent_of(request) + with_line_feeds(request.old)
+
+
+def _around(request: FillRequest) -> tuple[str, str]:
+    prefix, suffix = with_line_feeds(request.prefix), with_line_feeds(request.suffix)
+    before = prefix[: len(prefix) - len(indent_of(request))].rstrip("\n")
+    near = before[-_BEFORE:]
+    if len(near) < len(before):
+        near = near.partition("\n")[2] or near
+        imports = "\n".join(_imports(before[: len(before) - len(near)]))
+        near = f"{imports}\n{near}" if imports else near
+    after = suffix[:_AFTER]
+    return near.strip("\n"), (after.rpartition("\n")[0] if len(after) < len(suffix) else after).strip("\n")
+
+
+def _imports(text: str) -> Iterator[str]:
+    room = _IMPORTS
+    for line in text.split("\n"):
+        if _IMPORT.match(line) and (room := room - len(line)) > 0:
+            yield line
+
+
+def _without_surroundings(request: FillRequest, code: str) -> str:
+    """An answer without the lines around the selection that it may say again."""
+    lines, old = code.split("\n"), with_line_feeds(request.old).strip().split("\n")
+    before = [line.strip() for line in with_line_feeds(request.prefix).split("\n")[:-1]]
+    after = [line.strip() for line in with_line_feeds(request.suffix).split("\n")[1:]]
+    said = [line.strip() for line in lines]
+    start = _overlap(before, said)
+    if start and old[0].strip() not in said[:start]:
+        lines, said = lines[start:], said[start:]
+    end = _overlap(said, after)
+    if end and old[-1].strip() not in said[-end:]:
+        lines = lines[:-end]
+    return "\n".join(lines) if any(line.strip() for line in lines) else code
+
+
+def _overlap(left: list[str], right: list[str]) -> int:
+    """How many of the first lines on the right are the last on the left, if they say enough to be no accident."""
+    for count in range(min(len(left), len(right)), 0, -1):
+        if left[-count:] == right[:count] and any(len(line) > 3 for line in right[:count]):
+            return count
+    return 0
+
+
+def _as_it_was(old: str, new: str) -> str:
+    """Lines that differ in white space at their ends alone stay what they were."""
+    before, after = old.split("\n"), new.split("\n")
+    bare = [line.rstrip() for line in before], [line.rstrip() for line in after]
+    for block in SequenceMatcher(None, *bare, autojunk=False).get_matching_blocks():
+        after[block.b : block.b + block.size] = before[block.a : block.a + block.size]
+    return "\n".join(after)

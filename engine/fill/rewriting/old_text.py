@@ -1,0 +1,100 @@
+"""Drafts out of the text that is rewritten: most of a rewrite is what stood there already.
+
+Where the model says something else, the old text is found again: it may go on where it was left (something was put
+in), a few tokens later (something was replaced), or wherever the last tokens stand in what is left of it (something
+was taken out). What was replaced once is drafted as replaced.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from engine.fill.draft_tree import ROWS, TokenDraft
+
+_SYNC, _JUST_MET = 0.97, 0.85
+"""How likely the next token is the old one, in step with it."""
+_AGAIN = 0.9
+_INSERTED, _REPLACED = 0.45, 0.35
+_RUNS = {1: 0.35, 2: 0.6}
+"""In the place where so many of the last tokens stand."""
+_PLACES = 2
+MET = 3
+"""Tokens in a row by which the texts have met again."""
+_LONG = 12
+"""Tokens in a row than which more say no more; after so many nothing before them is looked at any more."""
+
+
+class OldText:
+    """Follows what is written through the old text's tokens."""
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        """`ids`: the old text's, and those that end the answer."""
+        self._ids = list(ids)
+        self._places: defaultdict[int, list[int]] = defaultdict(list)
+        for at, token in enumerate(self._ids):
+            self._places[token].append(at)
+        self.at = 0
+        """How much of the old text is dealt with."""
+        self._low = 0
+        """The same, if what met lately met in the wrong place."""
+        self._steps = _LONG
+        """Tokens in step since then."""
+        self._apart: list[int] = []
+        """Written since the texts parted."""
+        self._runs: dict[int, int] = {}
+        """The places that the last tokens lead to, and how many of them do."""
+        self._replaced: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    @property
+    def together(self) -> bool:
+        """Whether what was written last is the old text."""
+        return not self._apart
+
+    def write(self, tokens: Sequence[int]) -> None:
+        """Take in what is written."""
+        for token in tokens:
+            self._write(token)
+
+    def _write(self, token: int) -> None:
+        self._runs = {at + 1: self._runs.get(at, 0) + 1 for at in self._places[token] if at >= self._low}
+        if not self._apart and self._ids[self.at : self.at + 1] == [token]:
+            self.at, self._steps = self.at + 1, self._steps + 1
+            if self._steps >= _LONG:
+                self._low = self.at
+            return
+        self._apart.append(token)
+        met = [at for at, count in self._runs.items() if count >= MET]
+        if met:
+            self._meet(max(met, key=lambda at: (min(self._runs[at], _LONG), -at)))
+
+    def _meet(self, at: int) -> None:
+        run = self._runs[at]
+        was, becomes = tuple(self._ids[self.at : max(at - run, 0)]), tuple(self._apart[:-run])
+        if 0 < len(was) <= MET and 0 < len(becomes) <= 2 * MET:
+            self._replaced[was] = becomes
+        self.at, self._apart, self._steps = at, [], 0
+
+    def drafts(self) -> list[TokenDraft]:
+        """What may come next, as the old text has it."""
+        ahead = self._ids[self.at : self.at + ROWS]
+        if not self._apart:
+            left = self._ids[self._low : self._low + ROWS] if self._steps < MET else []
+            likely = _SYNC if self._steps >= MET else _JUST_MET
+            return [TokenDraft(ids=ahead, likely=likely), *self._again(ahead), TokenDraft(ids=left, likely=_REPLACED)]
+        near = sorted(self._runs.items(), key=lambda run: (-run[1], run[0]))[:_PLACES]
+        found = [TokenDraft(ids=self._ids[at : at + ROWS], likely=_RUNS.get(count, _AGAIN)) for at, count in near]
+        later = self.at + len(self._apart)
+        return [
+            *found,
+            TokenDraft(ids=ahead, likely=_INSERTED),
+            TokenDraft(ids=self._ids[later : later + ROWS], likely=_REPLACED),
+        ]
+
+    def _again(self, ahead: Sequence[int]) -> Iterator[TokenDraft]:
+        """With what was replaced before replaced here."""
+        for was, becomes in self._replaced.items():
+            for at in range(len(ahead) - len(was) + 1):
+                if tuple(ahead[at : at + len(was)]) == was:
+                    yield TokenDraft(ids=[*ahead[:at], *becomes, *ahead[at + len(was) :]], likely=_AGAIN)
+                    break

@@ -1,0 +1,144 @@
+"""A selection rewritten as somebody says: what is offered, what is refused, and at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from engine.common.errors import BadInput
+from engine.common.request import Draft, Filled, FillRequest
+from engine.fill.answering import answering
+from engine.fill.executor import drive
+from tests.engine.scripted import END, Scripted
+
+PREFIX = "class Shelf:\n    "
+OLD = "def depth(self):\n        return self.value + self.depth"
+SUFFIX = "\n\n    def both(self):\n        return self.depth()\n"
+SAME = "def depth(self):\n    return self.value + self.depth"
+
+
+@dataclass
+class Talking(Scripted):
+    """A coder that was taught to answer."""
+
+    heard: list[str] = field(default_factory=list)
+
+    @property
+    def chat(self) -> Talking:
+        return self
+
+    def ids(self, messages: Sequence[Mapping[str, str]], opening: str = "") -> list[int]:
+        self.heard.append(messages[-1]["content"])
+        return [*self.tokenize(messages[-1]["content"]), END, *self.tokenize(opening)]
+
+
+def request(instruction: str = "Return the value.", **more: object) -> FillRequest:
+    given = {"prefix": PREFIX, "old": OLD, "suffix": SUFFIX, "language": "python", **more}
+    return FillRequest(task="rewrite", instruction=instruction, **given)  # type: ignore[arg-type]
+
+
+def rewritten(model: Talking, wanted: FillRequest, drafts: list[Draft] | None = None) -> Filled:
+    return drive(model, answering(model, wanted), drafts.append if drafts is not None else None)
+
+
+def said(text: str, closing: str = "\n```") -> Talking:
+    return Talking(says=text + closing)
+
+
+def test_the_answer_stands_in_the_place_of_the_selection_indented_as_that_was() -> None:
+    model = said("def depth(self):\n    return self.value")
+    filled = rewritten(model, request())
+    assert [each.text for each in filled.candidates] == ["def depth(self):\n        return self.value"]
+    assert filled.candidates[0].syntax == "ok"
+    assert "Return the value." in model.heard[0]
+
+
+def test_what_stays_is_checked_and_not_written() -> None:
+    body = "".join(f"    value = self.depth + {at}\n" for at in range(40))
+    old = f"def depth(self):\n{body}    return self.value"
+    filled = rewritten(said(old.replace("+ 20", "+ 99")), request(prefix="", old=old, suffix="\n"))
+    tokens = filled.candidates[0].tokens
+    assert "+ 99" in filled.candidates[0].text
+    assert tokens > 200
+    assert filled.forwards < tokens / 8
+
+
+def test_it_is_shown_as_it_comes_with_what_is_left_of_the_old_text() -> None:
+    drafts: list[Draft] = []
+    rewritten(said("def depth(self):\n    return self.value"), request(), drafts)
+    assert drafts[0].text.startswith("def depth(self):\n        return")
+    assert all(draft.settled <= len(draft.text) for draft in drafts)
+    assert drafts[-1].text == "def depth(self):\n        return self.value"
+
+
+def test_the_old_text_is_answered_where_the_model_changes_nothing() -> None:
+    filled = rewritten(said(SAME), request(n=1))
+    assert [each.text for each in filled.candidates] == [OLD]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["def depth(self:\n    return", "def other(self):\n    return 1", "I'm sorry, but I can't do that."],
+    ids=["broken", "a name is lost", "prose"],
+)
+def test_what_is_not_fit_is_not_offered(bad: str) -> None:
+    assert rewritten(said(bad), request()).candidates == ()
+
+
+def test_another_way_is_tried_where_the_first_is_not_fit() -> None:
+    broken, at = "def depth(self):\n    return self.value)", len("def depth(self):\n    return self.value")
+    model = Talking(says=f"{broken}\n```", instead=(at, "\n```"))
+    filled = rewritten(model, request())
+    assert [each.text for each in filled.candidates] == ["def depth(self):\n        return self.value"]
+
+
+def test_several_are_offered_the_likeliest_first() -> None:
+    text = "def depth(self):\n    return self.value"
+    model = Talking(says=f"{text}\n```", instead=(len(text), " + 1\n```"), sure=0.6)
+    filled = rewritten(model, request(n=2))
+    assert [each.text.rpartition("return ")[2] for each in filled.candidates] == ["self.value", "self.value + 1"]
+
+
+def test_a_kept_span_stays() -> None:
+    at = OLD.index("return")
+    model = said("def depth(self, value):\n    return value")
+    filled = rewritten(model, request(keep=((at, len(OLD)),)))
+    assert [each.text for each in filled.candidates] == [OLD.replace("(self)", "(self, value)", 1)]
+
+
+def test_line_ends_stay_as_they_are() -> None:
+    old = OLD.replace("\n", "\r\n")
+    model = said("def depth(self):\n    return self.value")
+    filled = rewritten(model, request(prefix=PREFIX.replace("\n", "\r\n"), old=old, suffix="\r\n"))
+    assert filled.candidates[0].text == "def depth(self):\r\n        return self.value"
+
+
+def test_it_ends_at_its_deadline() -> None:
+    model = said("value " * 3000)
+    filled = rewritten(model, request(deadline_ms=50.0))
+    assert filled.candidates == ()
+
+
+def test_it_is_given_up_at_once() -> None:
+    work = answering(said(SAME), request())
+    next(work)
+    work.close()
+
+
+@pytest.mark.parametrize("old", ["  \n", "value = 1\n" * 100_001])
+def test_what_can_not_be_rewritten_is_an_error(old: str) -> None:
+    with pytest.raises(BadInput):
+        rewritten(said(SAME), request(old=old))
+
+
+def test_a_selection_that_is_too_long_for_the_model_is_an_error() -> None:
+    with pytest.raises(BadInput, match="select less"):
+        rewritten(said(SAME), request(old="value = 1\n" * 2000))
+
+
+def test_without_an_instruction_it_is_told_to_make_it_better() -> None:
+    model = said(SAME)
+    rewritten(model, request(instruction=""))
+    assert "Improve" in model.heard[0]

@@ -1,0 +1,67 @@
+"""The old text as a draft: passes are saved where it stays, and it is found again after each kind of change."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.fill.draft_tree import ROOT, ROWS, accepted, tree_of
+from engine.fill.rewriting.old_text import OldText
+
+END = 999
+
+
+def passes(old: list[int], new: list[int]) -> int:
+    """How many passes it takes to write `new`, each token as soon as it is checked."""
+    wanted, text, written, known, count = [*new, END], OldText([*old, END]), list[int](), list[int](), 0
+    while len(written) < len(wanted):
+        tree = tree_of(text.drafts(), known)
+        assert len(tree.ids) <= ROWS
+        base = len(written) - len(known)
+
+        def choose(at: int, base: int = base, tree: object = tree) -> int | None:
+            depth = 0
+            while at != ROOT:
+                depth, at = depth + 1, tree.parents[at]  # type: ignore[attr-defined]
+            place = base + depth
+            return wanted[place] if place < len(wanted) else None
+
+        path, token = accepted(tree, len(known), choose)
+        fresh = [tree.ids[at] for at in path][len(known) :] + ([] if token is None else [token])
+        text.write(fresh)
+        written += fresh
+        known = [] if token is None else [token]
+        count += 1
+        assert written == wanted[: len(written)]
+    return count
+
+
+OLD = [*range(100)]
+
+
+@pytest.mark.parametrize(
+    ("new", "most"),
+    [
+        (OLD, 7),
+        ([*OLD[:50], 500, *OLD[50:]], 10),
+        ([*OLD[:50], 500, *OLD[51:]], 10),
+        ([*OLD[:50], *OLD[70:]], 9),
+        ([500, 501, 502, *OLD], 12),
+        ([*OLD[:30], 500, 501, *OLD[33:60], 500, 501, *OLD[63:]], 13),
+        ([*range(500, 540)], 41),
+    ],
+    ids=["same", "put in", "replaced", "taken out", "before", "twice", "nothing stays"],
+)
+def test_what_stays_costs_a_pass_for_each_sixteen_tokens(new: list[int], most: int) -> None:
+    assert passes(OLD, new) <= most
+
+
+def test_a_word_that_is_renamed_is_drafted_renamed() -> None:
+    old = [token for index in range(12) for token in (7, 100 + index, 200 + index, 300 + index)]
+    new = [8 if token == 7 else token for token in old]
+    first = passes(old[:4], new[:4])
+    assert passes(old, new) <= first + 12
+
+
+def test_a_text_that_repeats_itself_ends_where_it_should() -> None:
+    old = [1, 2, 3] * 10
+    assert passes(old, [1, 2, 3] * 4) <= 14
