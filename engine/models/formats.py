@@ -35,6 +35,8 @@ class Formats:
     """Products in float32 with a weight in oneDNN's order."""
     attention: bool = False
     """Attention in bfloat16."""
+    int8: bool = False
+    """Products of whole numbers of eight bits, weights of pretrained coders among them."""
     reason: str = ""
 
 
@@ -48,6 +50,8 @@ class Processor:
     """It multiplies vectors in bfloat16 (AVX512-BF16)."""
     tiles: bool = False
     """It multiplies matrices in bfloat16 (AMX)."""
+    vnni: bool = False
+    """It multiplies vectors of eight bits (AVX512-VNNI)."""
 
 
 def formats() -> Formats:
@@ -57,6 +61,10 @@ def formats() -> Formats:
 
 def formats_of(processor: Processor) -> Formats:
     """Of a kind of processor, as was measured."""
+    return replace(_floats_of(processor), int8=processor.vnni)
+
+
+def _floats_of(processor: Processor) -> Formats:
     if processor.tiles:
         return Formats(bfloat16=True, attention=True, reason="its units are AMX")
     if processor.intel and processor.bfloat16:
@@ -71,7 +79,8 @@ def formats_of(processor: Processor) -> Formats:
 def described() -> str:
     """The formats at hand in words."""
     found = formats()
-    return f"{'bfloat16' if found.bfloat16 else 'float32'}: {found.reason}"
+    whole = "; a coder's weights in int8" if found.int8 else ""
+    return f"{'bfloat16' if found.bfloat16 else 'float32'}: {found.reason}{whole}"
 
 
 @cache
@@ -104,6 +113,8 @@ def _this_processor() -> Processor:
         avx512=has._is_avx512_supported(),
         bfloat16=narrow,
         tiles=narrow and has._is_amx_tile_supported(),
+        # Without AVX-512 sums of pairs may overflow there.
+        vnni=has._is_avx512_supported() and has._is_vnni_supported(),
     )
 
 

@@ -21,12 +21,15 @@ from torch import Tensor, nn
 
 from engine.models.formats import formats
 from engine.models.products import attended, gated, linear, reordered
+from engine.models.quantized.int8 import Int8Linear, Int8Together, laid_out
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer index, queries [B, H, Q, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, Q, D], H a multiple of K.
 Queries and keys are rotated. Q is T but in the last layer, which is asked for what is wanted alone."""
 _MOST_TWICE_NBYTES = 256 << 20
 """Of weights that are kept in a second order, which many rows are multiplied with faster."""
+_ROWS = 64
+"""Of a gated block in 8 bit, at once: what is inside it stays in the processor's cache."""
 _FUSED = 64
 """Ways that a layer is compiled, at the most: each width, for each kind of layers."""
 Rotation = tuple[Tensor, Tensor]
@@ -111,7 +114,7 @@ class Network(ABC):
         if twice:
             self._lay_out_head()
         together: list[Any] = [getattr(group[0], "together", None) for group in groups]
-        ordered = {each.dtype for held in together if held for each in held[3] if each is not None}
+        ordered = {each.dtype for held in together if type(held) is tuple for each in held[3] if each is not None}
         # What is multiplied in bfloat16 need not be kept in more.
         narrow = ordered == {torch.bfloat16} and formats().attention
         self.attends_in = torch.bfloat16 if narrow else None
@@ -119,6 +122,9 @@ class Network(ABC):
     def _lay_out_head(self) -> None:
         """Its rows are looked up by token, too: they stay as they are."""
         head = self.module.lm_head
+        if isinstance(head, Int8Linear):
+            lay_out((head,), twice=False)
+            return
         held = head.__dict__.pop("together", None)
         if held is None or held[0] is not head.weight:
             held = (head.weight, head.bias, [len(head.weight)], [reordered(head.weight)])
@@ -127,9 +133,11 @@ class Network(ABC):
     def of_head(self, hidden: Tensor, tokens: slice | Tensor) -> Tensor:
         """Products [..., W] of hidden states [..., E] with the head's rows of all tokens or of some, in float32."""
         head = self.module.lm_head
-        size = len(head.weight)
+        size = head.weight.shape[0]
         if isinstance(tokens, slice) and tokens.indices(size) == (0, size, 1):
             return alone(head, hidden).float()
+        if isinstance(head, Int8Linear):
+            return alone(head, hidden)[..., tokens]
         return linear(hidden, head.weight[tokens]).float()
 
     def gated_blocks(self) -> list[Any]:
@@ -196,12 +204,13 @@ class Network(ABC):
         return length
 
     def attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Shapes as in `Attend`; mask [B or 1, 1, T or 1, S], bool (True attends) or what is added to the scores."""
+        """Shapes as in `Attend`; mask [B or 1, 1, T or 1, S], bool (True attends) or what is added to the scores; or
+        [.., .., H / K * T, S], where that was done for all layers already."""
         batch, heads, width, size = query.shape
         groups = heads // key.shape[1]
         # Heads that share keys become more queries of one head: nothing is copied.
         folded = query.reshape(batch, key.shape[1], groups * width, size)
-        if mask is not None and mask.shape[2] > 1:
+        if mask is not None and 1 < mask.shape[2] < groups * width:
             mask = mask.repeat(1, 1, groups, 1)
         return attended(folded, key, value, self.scale, mask).reshape(batch, heads, width, size)
 
@@ -254,6 +263,10 @@ def lay_out(parts: Sequence[Any], *, twice: bool, apart: bool = False) -> None:
     on a processor column by column, which few rows are multiplied with a third faster, and if they may be there `twice`
     also in the order that is the fastest for many, there `apart` or together. What is packed lies as it is."""
     held = parts[0].__dict__.pop("together", None)
+    if all(isinstance(part, Int8Linear) for part in parts):
+        # It shares what was laid out before with a module that shares its weights.
+        parts[0].together = held or laid_out(parts)
+        return
     if not all(isinstance(part, nn.Linear) for part in parts):
         return
     weights = [part.weight for part in parts]
@@ -281,6 +294,8 @@ def side_by_side(parts: Sequence[Any], hidden: Tensor) -> Sequence[Tensor]:
     together = getattr(parts[0], "together", None)
     if together is None:
         return [part(hidden) for part in parts]
+    if isinstance(together, Int8Together):
+        return together(hidden).split(together.sizes, dim=-1)
     weight, bias, sizes, faster = together
     product = linear(hidden, weight, bias, faster[0] if len(faster) == 1 else None)
     return product.split(sizes, dim=-1) if len(sizes) > 1 else [product]
@@ -296,14 +311,22 @@ def feed_forward(block: Any, hidden: Tensor, activation: Activation) -> Tensor:
     in_order = _gated_in_order(block)
     if in_order and not hidden.requires_grad:
         return gated(hidden, *in_order, activation.fused)
+    if isinstance(getattr(block.gate_proj, "together", None), Int8Together):
+        rows = hidden.flatten(0, -2).split(_ROWS)
+        return torch.cat([_gated_in_8_bit(block, part, activation) for part in rows]).view(hidden.shape)
     gate, up = side_by_side((block.gate_proj, block.up_proj), hidden)
     return alone(block.down_proj, activation.plain(gate) * up)
+
+
+def _gated_in_8_bit(block: Any, rows: Tensor, activation: Activation) -> Tensor:
+    gate, up = side_by_side((block.gate_proj, block.up_proj), rows)
+    return alone(block.down_proj, activation.plain(gate).mul_(up))
 
 
 def _gated_in_order(block: Any) -> tuple[Tensor, Tensor, Tensor] | None:
     """Gate, up and down, where all are there in the order and the one format that is the fastest."""
     held: list[Any] = [getattr(part, "together", None) for part in (block.gate_proj, block.down_proj)]
-    faster: list[Tensor | None] = [each for together in held if together is not None for each in together[3]]
+    faster: list[Tensor | None] = [each for together in held if type(together) is tuple for each in together[3]]
     match [each for each in faster if each is not None]:
         case [gate, up, down] if gate.dtype == up.dtype == down.dtype:
             return gate, up, down

@@ -6,7 +6,8 @@ would stay beside what is made of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from engine.models.checkpoints.directory import TAKE_INSTEAD, Checkpoint, Tensor
 from engine.models.checkpoints.gguf import BLOCKS
 from engine.models.checkpoints.gguf_blocks import decoded
 from engine.models.checkpoints.placement import Placement, in_8_bit
+from engine.models.quantized.int8 import Int8Linear, Int8Weight
 from engine.models.quantized.layers import CpuInt8, PackedLinear, PackedWeights, packed_weights
 
 _BLOCK_NUMBERS = (1 << 15) - 1
@@ -62,15 +64,64 @@ def load_weights(
                 weights = CpuInt8(tensor.shape)
                 weights.put(0, {"numbers": read_numbers(tensor, torch.bfloat16)})
                 put_in(module, ours, weights)
+            elif placement.int8 and len(tensor.shape) == 2:
+                _put_int8(module, ours, tensor, stored)
             else:
                 found[ours] = read_numbers(tensor, placement.dtype).to(device)
         if on_percent is not None:
             on_percent(100 * (at + 1) / len(stored))
     # Shared modules and tied weights have more names than these.
-    found |= {ours: found[stand_in(ours)] for ours in own if ours not in stored}
+    found |= {ours: found[stand_in(ours)] for ours in own if ours not in stored and stand_in(ours) in found}
     module.load_state_dict(found, strict=False, assign=True)
     module.tie_weights()
     return module.requires_grad_(False).eval()
+
+
+def _put_int8(module: Any, ours: str, tensor: TensorHeader, stored: Mapping[str, TensorHeader]) -> None:
+    """Let a matrix be in 8 bit. A table of embeddings stays in its file, as few of its rows are looked up at a time;
+    where the head is that table, it is made of it."""
+    path = ours.removesuffix(".weight")
+    if isinstance(module.get_submodule(path), nn.Embedding):
+        owner, _, name = path.rpartition(".")
+        setattr(module.get_submodule(owner), name, TableInFile(tensor))
+        path = "lm_head"
+        if f"{path}.weight" in stored:
+            return
+    weight = Int8Weight(*tensor.shape)
+    if tensor.paired_heads or tensor.dtype not in BLOCKS:
+        weight.put(0, read_numbers(tensor, torch.float32))
+    else:
+        start = 0
+        for rows in row_blocks(tensor):
+            weight.put(start, rows)
+            start += len(rows)
+    owner, _, name = path.rpartition(".")
+    setattr(module.get_submodule(owner), name, Int8Linear(weight, module.get_submodule(path).bias))
+
+
+class TableInFile(nn.Module):
+    """In the place of an embedding table: rows are read from the file that they came in, as they are stored there."""
+
+    def __init__(self, tensor: TensorHeader) -> None:
+        super().__init__()
+        self._tensor = tensor
+        self._stream = tensor.file.open("rb", buffering=0)
+        weakref.finalize(self, self._stream.close)
+        block, nbytes = BLOCKS[tensor.dtype]
+        self._blocks = (tensor.shape[1] // block, nbytes)
+        self.weight = nn.Buffer(torch.empty(tensor.shape[0], 0), persistent=False)
+        """Nothing of a table as long, where others look for its size and device."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Embeddings [..., E] in float32. Raises ModelError where the file became shorter."""
+        blocks, nbytes = self._blocks
+        raw = torch.empty(ids.numel(), blocks, nbytes, dtype=torch.uint8)
+        for at, token in enumerate(ids.flatten().tolist()):
+            self._stream.seek(self._tensor.offset + token * blocks * nbytes)
+            row: Any = raw[at].view(-1).numpy()
+            if self._stream.readinto(memoryview(row)) < blocks * nbytes:
+                raise ModelError(f"{self._tensor.file} is cut off: pull or copy the model again.")
+        return decoded(raw.flatten(0, 1), self._tensor.dtype).view(*ids.shape, -1)
 
 
 def read_numbers(tensor: TensorHeader, dtype: torch.dtype) -> Tensor:

@@ -22,7 +22,7 @@ from engine.models.checkpoints.directory import Checkpoint
 from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.checkpoints.working import CONTEXT, PASS
 from engine.models.kv_cache import KVCache, Reuse, cache_budget
-from engine.models.logits import Head, Logits, log_probabilities
+from engine.models.logits import Head, Logits
 from engine.models.masked.network import MaskedNetwork
 from engine.models.network import bias
 from engine.models.vocabulary import Vocabulary, read_vocabulary
@@ -32,6 +32,8 @@ _LATER = 16
 """Tokens at a context's end that are read with the first drafts behind it: so many rows cost little more than one."""
 _ANSWER = 512
 """Tokens of an answer at the most."""
+_AT_ONCE = 32
+"""Rows whose logits are there at the same time."""
 _NOTHING = DraftTree(ids=(), parents=())
 _NO_REUSE = Reuse(steps=1, near=0, share=0.0, shared=False)
 _GREEDY = Sampling(
@@ -196,8 +198,17 @@ class Causal(Capabilities):
         hidden = self._checked(self.begin(context), tree)
         follows = torch.tensor([parent + 1 for parent in tree.parents], device=hidden.device)
         tokens = torch.tensor(tree.ids, device=hidden.device)
-        said = log_probabilities(Logits(hidden=hidden[follows], head=self.head), tokens).tolist()
+        said = self._said(hidden[follows], tokens).tolist()
         return [[said[at] for at in path] for path in paths]
+
+    def _said(self, hidden: Tensor, tokens: Tensor) -> Tensor:
+        """Log-probabilities [F] of tokens [F] by hidden states [F, E]; of few at a time, each with all of its logits: a
+        head in eight bits has no parts."""
+        found: list[Tensor] = []
+        for states, own in zip(hidden.split(_AT_ONCE), tokens.split(_AT_ONCE), strict=True):
+            logits = self.network.logits(states)
+            found.append(logits.gather(1, own[:, None])[:, 0] - logits.logsumexp(dim=-1))
+        return torch.cat(found)
 
     def _checked(self, text: CausalText, tree: DraftTree) -> Tensor:
         """Hidden states [1 + N, E] of a text's last token and of the tokens of a tree behind it."""
@@ -232,12 +243,17 @@ class Causal(Capabilities):
         tokens = torch.tensor([[*ids, *tree.ids]], device=device)
         places = [*range(known, end), *(end - 1 + depth for depth in depths(tree))]
         first = max(len(ids) - 1, 0)
-        mask = bias(seen(tree, len(ids), known)[None, None], self.network.mask_format).to(device)
+        groups = self.network.config.heads // self.network.config.kv_heads
+        masks = [seen(tree, len(ids), known)]
+        masks.append(masks[0][first:])
+        whole, wanted_rows = (
+            bias(each[None, None], self.network.mask_format).repeat(1, 1, groups, 1).to(device) for each in masks
+        )
         last = len(self.network.layers) - 1
 
         def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             keys, values = store.update(known, index, key, value)
-            shown = mask[:, :, first:] if index == last else mask
+            shown = wanted_rows if index == last else whole
             return self.network.attention(query, keys, values, shown.to(query.device))
 
         wanted = torch.arange(first, tokens.shape[1], device=device)

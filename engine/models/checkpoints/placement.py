@@ -14,6 +14,7 @@ from engine.common.names import Device, check_device
 from engine.common.sizes import binary_bytes
 from engine.models.checkpoints.directory import Checkpoint, TensorHeader
 from engine.models.checkpoints.working import CONTEXT, context_for, planned
+from engine.models.formats import formats
 
 _FULL_PRECISION_BYTES = 2 << 30
 """Up to this size a model runs in float32 on the CPU, where few machines compute fast in bfloat16."""
@@ -37,6 +38,8 @@ class Placement:
     dtype: torch.dtype
     context: int = CONTEXT
     """Tokens of context that there is room for."""
+    int8: bool = False
+    """Whether matrices are kept in 8 bit in whatever format they came: a coder's on a processor that multiplies so."""
 
     @property
     def split(self) -> bool:
@@ -77,7 +80,9 @@ def cpu_dtype(parameters: int) -> torch.dtype:
 
 
 def _on_cpu(checkpoint: Checkpoint, machine: Machine) -> Placement | None:
-    placement = Placement(device="cpu", layers=("cpu",) * checkpoint.layers, dtype=cpu_dtype(checkpoint.parameters))
+    int8 = checkpoint.length == "causal" and formats().int8
+    dtype = torch.float32 if int8 else cpu_dtype(checkpoint.parameters)
+    placement = Placement(device="cpu", layers=("cpu",) * checkpoint.layers, dtype=dtype, int8=int8)
     return placement if memory_plan(checkpoint, placement).total <= machine.cpu else None
 
 
@@ -118,7 +123,7 @@ def memory_plan(checkpoint: Checkpoint, placement: Placement) -> MemoryPlan:
     """Of a model where it is placed, over all its devices."""
     weights = sum(
         tensor.elements
-        if in_8_bit(checkpoint, tensor, device, placement.dtype) or always_in_8_bit(checkpoint, tensor, device)
+        if in_8_bit(checkpoint, tensor, device, placement.dtype) or (placement.int8 and len(tensor.shape) == 2)
         else tensor.nbytes_in(placement.dtype.itemsize)
         for tensor in checkpoint.tensors
         for device in (placement.device if tensor.layer is None else placement.layers[tensor.layer],)
@@ -134,11 +139,6 @@ def in_8_bit(checkpoint: Checkpoint, tensor: TensorHeader, device: str, dtype: t
     return (
         not tensor.pieces and tensor.is_matrix and device == "cpu" and dtype == torch.bfloat16 and checkpoint.in_4_bit
     )
-
-
-def always_in_8_bit(checkpoint: Checkpoint, tensor: TensorHeader, device: str) -> bool:
-    """Whether a matrix is kept in 8 bit in whatever format it came: a coder's on a processor."""
-    return checkpoint.length == "causal" and device == "cpu" and len(tensor.shape) == 2
 
 
 def _parts(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[list[int], int]:

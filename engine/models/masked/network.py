@@ -25,6 +25,7 @@ from engine.models.network import (
     rotation,
     side_by_side,
 )
+from engine.models.quantized.int8 import Int8Together
 
 SILU = Activation(F.silu, ("swish", ""))
 
@@ -40,12 +41,12 @@ class MaskedModule(nn.Module):
         self.model.embed_tokens = Embedding(architecture.vocab, size)
         self.model.layers = nn.ModuleList(MaskedLayer(architecture) for _ in range(architecture.layers))
         self.model.norm = RMSNorm(size, architecture.norm_eps)
-        self.lm_head = Linear(size, architecture.vocab, bias=False)
+        self.lm_head: Any = Linear(size, architecture.vocab, bias=False)
         self.tie_weights()
 
     def tie_weights(self) -> None:
         """Let the head be the embedding table, where config.json says so."""
-        if self._tied:
+        if self._tied and isinstance(self.lm_head, nn.Linear):
             self.lm_head.weight = self.model.embed_tokens.weight
 
 
@@ -101,6 +102,13 @@ class MaskedNetwork(Network):
         block = layer.self_attn
         hidden = self._norm(layer.input_layernorm, hidden)
         shape = (*hidden.shape[:-1], -1, self.config.head_size)
+        together = getattr(block.q_proj, "together", None)
+        if isinstance(together, Int8Together):
+            # Queries and keys lie side by side and are turned together.
+            size, heads = self.config.head_size, self.config.heads
+            turned, value = together(hidden).split([sum(together.sizes[:2]), together.sizes[2]], dim=-1)
+            query, key = rotate(turned.unflatten(-1, (-1, size)), cos, sin).split([heads, self.config.kv_heads], dim=2)
+            return query.transpose(1, 2), key.transpose(1, 2), value.unflatten(-1, (-1, size)).transpose(1, 2)
         parts = side_by_side((block.q_proj, block.k_proj, block.v_proj), hidden)
         query, key, value = (part.view(shape) for part in parts)
         return rotate(query, cos, sin).transpose(1, 2), rotate(key, cos, sin).transpose(1, 2), value.transpose(1, 2)
@@ -111,5 +119,7 @@ class MaskedNetwork(Network):
 
     def _norm(self, module: Any, hidden: Tensor) -> Tensor:
         """RMS norm in float32, scaled in the format of the weights, as the references do."""
+        if module.weight.dtype == hidden.dtype == torch.float32:
+            return F.rms_norm(hidden, hidden.shape[-1:], module.weight, self.config.norm_eps)
         wide = F.rms_norm(hidden.float(), hidden.shape[-1:], None, self.config.norm_eps)
         return module.weight * wide.type_as(hidden)

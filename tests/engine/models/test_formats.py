@@ -68,6 +68,11 @@ def test_each_kind_of_processor_has_what_is_fast_there(
     assert found.reason
 
 
+def test_products_of_eight_bits_need_units_for_them():
+    assert formats_of(Processor(intel=True, avx512=True, vnni=True)).int8
+    assert not formats_of(Processor(intel=True, avx512=True)).int8
+
+
 @pytest.mark.parametrize("machine", ["aarch64", "arm64", "riscv64"])
 def test_what_nobody_measured_is_multiplied_as_torch_does(machine: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("platform.machine", lambda: machine)
@@ -83,7 +88,8 @@ def test_the_environment_overrules(monkeypatch: pytest.MonkeyPatch):
         found = formats.formats()
         assert (found.bfloat16, found.attention, found.ordered_float32) == (narrow, narrow, own.ordered_float32)
         assert products.prefers_bfloat16("cpu") == narrow
-        assert formats.described() == f"{'bfloat16' if narrow else 'float32'}: {BFLOAT16}={said}"
+        whole = "; a coder's weights in int8" if own.int8 else ""
+        assert formats.described() == f"{'bfloat16' if narrow else 'float32'}: {BFLOAT16}={said}{whole}"
         weight = products.reordered(torch.ones(16, 16))
         assert (weight is not None and weight.dtype == torch.bfloat16) == narrow
     monkeypatch.setenv(BFLOAT16, "")

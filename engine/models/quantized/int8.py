@@ -1,0 +1,153 @@
+"""Products in whole numbers: weights of 8 bits with a scale a channel, activations of 8 bits with a scale a row.
+
+A scale for all rows together, as torch's dynamic products have it, ruins pretrained coders: one of their channels is
+huge, and in one row more than in others. A row that is divided by its own largest number loses next to nothing, and as
+sums of whole numbers are exact, what comes of it does not depend on the rows beside it.
+
+Units for it (VNNI) take unsigned activations: they are shifted by 128, which oneDNN makes good again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.models.formats import formats
+
+LARGEST = 127
+_ZERO = 128
+"""What stands for nothing among unsigned activations."""
+_SMALLEST = 1e-30
+"""A row without any number but zero is divided by it."""
+_AT_ONCE = 1 << 20
+"""Numbers that are rounded at once: more would leave the processor's cache."""
+
+
+class Rounded(NamedTuple):
+    """Rows [R, K] in eight bits."""
+
+    codes: Tensor
+    """uint8 [R, K]"""
+    largest: Tensor
+    """[R, 1] what the codes' largest distance from the middle stands for."""
+
+
+def rounded(rows: Tensor) -> Rounded:
+    """Rows [R, K] in float32 by their own largest number each."""
+    largest = rows.abs().amax(dim=-1, keepdim=True).clamp_min_(_SMALLEST)
+    # Conversion cuts fractions off: so a half more is added than stands for nothing.
+    return Rounded((rows * (LARGEST / largest)).add_(_ZERO + 0.5).to(torch.uint8), largest)
+
+
+class Int8Weight(nn.Module):
+    """A weight [N, K] in eight bits. Until it is laid out together with others it is there as plain numbers."""
+
+    def __init__(self, rows: int, inputs: int) -> None:
+        super().__init__()
+        self.shape = (rows, inputs)
+        self.codes: Tensor | None = torch.empty(rows, inputs, dtype=torch.int8)
+        self.scales = nn.Buffer(torch.empty(rows), persistent=False)
+        self.dtype = torch.float32
+        """Of what it is multiplied with."""
+        self.together: tuple[Int8Together, int] | None = None
+        """What it was laid out in, and where its rows begin there."""
+
+    def put(self, first: int, numbers: Tensor) -> None:
+        """Take rows [R, K] in float32, from the row `first` on."""
+        assert self.codes is not None
+        step = max(1, _AT_ONCE // self.shape[1])
+        for start in range(0, len(numbers), step):
+            part = numbers[start : start + step]
+            largest = part.abs().amax(dim=1, keepdim=True).clamp_min_(_SMALLEST)
+            at = slice(first + start, first + start + len(part))
+            self.codes[at] = (part * (LARGEST / largest)).round_()
+            self.scales[at] = largest[:, 0] / LARGEST
+
+    @property
+    def nbytes(self) -> int:
+        return self.shape[0] * (self.shape[1] + self.scales.itemsize)
+
+    def product(self, rows: Tensor) -> Tensor:
+        """Rows [R, K] by the weight: [R, N] in float32."""
+        if self.together is None:
+            self.together = Int8Together([self], None), 0
+        group, start = self.together
+        return group.product(rows)[:, start : start + self.shape[0]]
+
+
+class Int8Linear(nn.Module):
+    """In the place of a linear layer."""
+
+    def __init__(self, weight: Int8Weight, bias: nn.Parameter | None) -> None:
+        super().__init__()
+        self.weight, self.bias = weight, bias
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        out = self.weight.product(hidden.flatten(0, -2).float()).view(*hidden.shape[:-1], -1)
+        return (out if self.bias is None else out + self.bias).to(hidden.dtype)
+
+
+class Int8Together:
+    """Weights over the same input, side by side in oneDNN's order; their plain numbers are let go of.
+
+    A processor without units for it would add in sixteen bits, which overflow: there they become float32 before each
+    product."""
+
+    def __init__(self, weights: Sequence[Int8Weight], bias: Tensor | None) -> None:
+        self.sizes = [weight.shape[0] for weight in weights]
+        plain = [weight.codes for weight in weights if weight.codes is not None]
+        codes = plain[0] if len(plain) == 1 else torch.cat(plain)
+        prepack: Any = torch.ops.onednn.qlinear_prepack
+        self._packed = formats().int8
+        self._weight: Tensor = prepack(codes, None) if self._packed else codes
+        # Of a weight's channel and of a row's largest number together.
+        self._scales = torch.cat([weight.scales for weight in weights]) / LARGEST
+        self._zeros = torch.zeros(len(self._scales), dtype=torch.int64)
+        self._bias = bias
+        start = 0
+        for weight in weights:
+            weight.together, weight.codes = (self, start), None
+            start += weight.shape[0]
+
+    def product(self, rows: Tensor) -> Tensor:
+        """Rows [R, K] by all of them, biases not added: [R, N] in float32."""
+        return self._multiplied(rounded(rows))
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        """Hidden states [..., K] in float32 through the layers: [..., N]."""
+        out = self.product(hidden.flatten(0, -2))
+        out = out if self._bias is None else out.add_(self._bias)
+        return out.view(*hidden.shape[:-1], -1)
+
+    def _multiplied(self, rows: Rounded) -> Tensor:
+        if not self._packed:
+            sums = F.linear(rows.codes.float() - _ZERO, self._weight.float())
+            return sums.mul_(self._scales).mul_(rows.largest)
+        multiply: Any = torch.ops.onednn.qlinear_pointwise
+        none: list[Any] = []
+        out: Tensor = multiply(
+            *(rows.codes, 1.0, _ZERO, self._weight, self._scales, self._zeros, None),
+            *(1.0, 0, torch.float32, "none", none, ""),
+        )
+        return out.mul_(rows.largest)
+
+
+def in_8_bit(module: nn.Module) -> None:
+    """Let a module's linear layers be in eight bits."""
+    for path, part in list(module.named_modules()):
+        if not isinstance(part, nn.Linear):
+            continue
+        weight = Int8Weight(*part.weight.shape)
+        weight.put(0, part.weight.detach().float())
+        owner, _, name = path.rpartition(".")
+        setattr(module.get_submodule(owner), name, Int8Linear(weight, part.bias))
+
+
+def laid_out(parts: Sequence[Any]) -> Int8Together:
+    """Layers over the same input, as one."""
+    biases = [part.bias for part in parts]
+    return Int8Together([part.weight for part in parts], None if biases[0] is None else torch.cat(biases))

@@ -1,0 +1,106 @@
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from engine.models import formats
+from engine.models.causal.model import Causal
+from engine.models.checkpoints.checkpoint import read_checkpoint
+from engine.models.checkpoints.directory import Checkpoint
+from engine.models.checkpoints.placement import Placement, memory_plan
+from engine.models.quantized.int8 import Int8Linear, Int8Weight, laid_out, rounded
+from tests.engine.coder import write_coder
+from tests.engine.formats import choose
+
+HAS_UNITS = formats.formats_of(formats._this_processor()).int8
+UNITS = pytest.param(True, marks=pytest.mark.skipif(not HAS_UNITS, reason="needs a processor with VNNI units"))
+
+
+@pytest.fixture(params=[False, UNITS])
+def units(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    choose(monkeypatch, int8=request.param)
+    return request.param
+
+
+def linear(numbers: Tensor, bias: Tensor | None = None) -> Int8Linear:
+    weight = Int8Weight(*numbers.shape)
+    weight.put(0, numbers)
+    return Int8Linear(weight, None if bias is None else nn.Parameter(bias, requires_grad=False))
+
+
+def some(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def test_a_row_is_rounded_by_its_own_largest_number():
+    rows = torch.tensor([[1.0, -127.0, 0.4, 0.6], [0.001, 0.0005, 0.0, -0.001], [0.0, 0.0, 0.0, 0.0]])
+    codes, largest = rounded(rows)
+    assert largest[:2, 0].tolist() == pytest.approx([127.0, 0.001])
+    assert (codes.int() - 128)[0].tolist() == [1, -127, 0, 1]
+    assert (codes.int() - 128)[1].tolist() == [127, 64, 0, -127]
+    assert (codes.int() - 128)[2].tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.usefixtures("units")
+@pytest.mark.parametrize("count", [1, 3, 16, 70])
+def test_products_are_those_of_the_rounded_numbers(count: int):
+    numbers, bias = some(48, 96), some(48)
+    # One channel is huge, in some rows.
+    rows = some(count, 96)
+    rows[::2, 5] *= 1000
+    layer = linear(numbers, bias)
+    assert layer.weight.codes is not None
+    weight = layer.weight.codes.double() * layer.weight.scales.double()[:, None]
+    codes, largest = rounded(rows)
+    states = (codes.double() - 128) * largest.double() / 127
+    expected = states @ weight.T + bias
+    torch.testing.assert_close(layer(rows).double(), expected, rtol=1e-5, atol=1e-5 * float(expected.abs().max()))
+    # Not far from what was not rounded: half a step in 127 of the largest, of either.
+    off = (layer(rows) - (rows @ numbers.T + bias)).abs().amax(dim=1) / rows.abs().amax(dim=1)
+    assert float(off.max()) < 0.2
+
+
+@pytest.mark.skipif(not HAS_UNITS, reason="needs a processor with VNNI units")
+def test_a_row_gives_the_same_alone_and_among_others():
+    rows = some(70, 96)
+    rows[7] *= 1e4
+    together = laid_out([linear(some(48, 96)), linear(some(16, 96))])
+    whole = together(rows)
+    for count in (1, 5, 16, 33):
+        assert torch.equal(together(rows[:count]), whole[:count])
+    assert together.sizes == [48, 16]
+
+
+@pytest.mark.usefixtures("units")
+def test_layers_that_were_laid_out_together_still_work_alone():
+    one, other = linear(some(48, 96), some(48)), linear(some(16, 96), some(16))
+    rows = some(4, 96)
+    alone = [one(rows), other(rows)]
+    one, other = linear(some(48, 96), some(48)), linear(some(16, 96), some(16))
+    together = laid_out([one, other])
+    assert one.weight.codes is None
+    for layer, part, expected in zip((one, other), together(rows).split(together.sizes, dim=1), alone, strict=True):
+        torch.testing.assert_close(layer(rows), expected)
+        torch.testing.assert_close(part, expected)
+
+
+def placed(checkpoint: Checkpoint, *, int8: bool) -> Placement:
+    return Placement(device="cpu", layers=("cpu",) * checkpoint.layers, dtype=torch.float32, int8=int8)
+
+
+@pytest.mark.usefixtures("units")
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_coder_in_8_bit_says_nearly_the_same(tmp_path: Path, tied: bool):
+    checkpoint = read_checkpoint(write_coder(tmp_path / "coder.gguf", tied=tied), "coder")
+    wide, narrow = (Causal.open(checkpoint, placed(checkpoint, int8=int8), None) for int8 in (False, True))
+    ids = list(range(3, 40))
+    torch.testing.assert_close(
+        narrow.network.embeddings(torch.tensor([ids])), wide.network.embeddings(torch.tensor([ids]))
+    )
+    whole = [model.score(model.encode([1, 2]), [ids], []) for model in (wide, narrow)]
+    off = (torch.tensor(whole[0]) - torch.tensor(whole[1])).abs()
+    assert 0 < float(off.mean()) < 0.05
+    # A quarter of what float32 takes, and the table of embeddings is not there a second time.
+    plans = [memory_plan(checkpoint, placed(checkpoint, int8=int8)).weights for int8 in (False, True)]
+    assert plans[1] < 0.3 * plans[0]
