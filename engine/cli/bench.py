@@ -75,12 +75,12 @@ def bench(
         raise BadInput(f"A model that --shape makes can read no code: leave out --part {min(of_code)!r}.")
     if CODER not in part and (beside or tasks):
         raise BadInput(f"--beside and --tasks need --part {CODER}: name it.")
-    measured = _model(model, shape, cast("Device", device), part)
     progress = Console(stderr=True, highlight=False)
     effort = QUICK if quick else Effort()
     chosen = part or [each for each in PARTS if shape is None or each != GAPS]
-    code = _code(measured) if GAPS in chosen else None
     with peer_of(model) if beside else nullcontext() as peer:
+        measured = _model(model, shape, cast("Device", device), part)
+        code = _code(measured) if GAPS in chosen else None
         work = _work(tasks, seed, effort.in_code, peer) if CODER in chosen else None
         made = run(measured, effort, chosen, lambda name: progress.print(f"measuring: {name}"), code, work)
     if json:
