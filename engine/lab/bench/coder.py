@@ -66,8 +66,9 @@ class CoderFill:
 
 
 def coder_tasks(tasks: Iterable[EvalTask], count: int) -> list[CoderTask]:
-    """The first `count` gaps of one line among `tasks`. The cursor stands after the indentation, where an editor puts
-    it; the key is the first character that is right."""
+    """The first `count` gaps of one line among `tasks`. The cursor stands after the indentation and before the line
+    break, as in an editor, and one line is wanted: llama.cpp is told so, too. The key is the first character that is
+    right."""
     found = (_coder_task(task) for task in tasks)
     return [*islice((each for each in found if each), count)]
 
@@ -77,9 +78,9 @@ def _coder_task(task: EvalTask) -> CoderTask | None:
     indented = len(line) - len(line.lstrip())
     if "\n" in line or len(line) - indented < 2:
         return None
-    before, after = near(task.prefix, task.suffix)
+    before, after = near(task.prefix, task.truth[len(line) :] + task.suffix)
     first, later = (
-        FillRequest(prefix=before + line[:end], suffix=after, language=task.language)
+        FillRequest(prefix=before + line[:end], suffix=after, language=task.language, single_line=True)
         for end in (indented, indented + 1)
     )
     return CoderTask(name=task.name, first=first, later=later)

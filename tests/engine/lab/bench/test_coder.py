@@ -39,8 +39,8 @@ def task(truth: str, prefix: str = "def double(x):\n", suffix: str = "    return
 def test_the_cursor_stands_after_the_indentation_and_then_after_a_key():
     (made,) = coder_tasks([task("    y = 2 * x\n")], 5)
     assert (made.first.prefix, made.later.prefix) == ("def double(x):\n    ", "def double(x):\n    y")
-    assert made.first.suffix == made.later.suffix == "    return y\n"
-    assert made.first.language == "python"
+    assert made.first.suffix == made.later.suffix == "\n    return y\n"
+    assert (made.first.language, made.first.single_line) == ("python", True)
 
 
 def test_only_gaps_of_one_line_with_something_left_after_the_key_are_taken():
@@ -68,7 +68,7 @@ class Recorded:
         self, prefix: str, suffix: str, *, order: Order, max_tokens: int, first_line: bool, fresh: bool
     ) -> PeerAnswer:
         self.done.append((order, prefix, fresh))
-        assert (suffix, first_line) == ("    return y\n", True)
+        assert (suffix, first_line) == ("\n    return y\n", True)
         return PeerAnswer(text="y = 2 * x\n", tokens=6, prompt_tokens=20, ended=False, ms=12.5)
 
 
