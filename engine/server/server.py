@@ -29,6 +29,7 @@ from engine.server.analyzer import Analyzer
 from engine.server.connection import Connection
 from engine.server.http.opening import check_extra
 from engine.server.metrics import Metrics
+from engine.server.model_host import ModelHost
 from engine.server.scheduler import Job, Scheduler
 from engine.server.settings import EngineOptions
 from engine.server.watchdog import Watchdog
@@ -81,15 +82,13 @@ class EngineServer:
         self._checker = Checker(crashes=runtime_paths.log_dir() / "syntax.crash")
         self.analyzer = Analyzer(self._checker)
         self._watchdog = Watchdog(settings.stall_s, read_nbytes=memory.read_nbytes)
-        self._worker = Worker(
-            self.scheduler,
-            self._metrics,
+        self._host = ModelHost(
             load,
             watchdog=self._watchdog,
             unload_after_s=settings.unload_after_s,
-            check=self._check_from_worker,
             on_state=self._show_from_worker,
         )
+        self._worker = Worker(self.scheduler, self._host, self._metrics, self._check_from_worker)
 
     async def serve(self) -> bool:
         """Listen until the end. Whether it came in order; threads may go on, which only leaving the process ends."""
@@ -139,9 +138,9 @@ class EngineServer:
         """How the engine is."""
         now = time.monotonic()
         queued, running = self.scheduler.counts()
-        info = self._worker.info
-        loaded = self._worker.loaded_since
-        context_tokens, cached_tokens = self._worker.context_tokens
+        info = self._host.info
+        loaded = self._host.loaded_since
+        context_tokens, cached_tokens = self._host.context_tokens
         return EngineStatus(
             pid=os.getpid(),
             engine=__version__,
@@ -161,10 +160,10 @@ class EngineServer:
             up_s=now - self._began,
             loaded_s=None if loaded is None else now - loaded,
             rss_nbytes=memory.rss_nbytes(),
-            device_nbytes=memory.device_nbytes() if self._worker.torch_imported else 0,
-            device_total_nbytes=memory.device_total_nbytes() if self._worker.torch_imported else 0,
+            device_nbytes=memory.device_nbytes() if self._host.torch_imported else 0,
+            device_total_nbytes=memory.device_total_nbytes() if self._host.torch_imported else 0,
             memory=info.memory if info else None,
-            adapters=self._worker.adapters_used,
+            adapters=self._host.adapters_used,
             clients=tuple(connection.name for connection in self._clients()),
             queued=queued,
             running=running,
@@ -271,7 +270,7 @@ class EngineServer:
     def _show_aside(self) -> None:
         """Say in the state that documents are set aside, as long as there are any."""
         aside = _ASIDE if self._checker.aside else ""
-        troubles = (each.trouble for each in self._worker.adapters_used)
+        troubles = (each.trouble for each in self._host.adapters_used)
         message = " ".join(filter(None, (aside, *troubles, self._always)))
         if self._state.name in ("ready", "unloaded") and self._state.message != message:
             self._show(replace(self._state, message=message))
@@ -309,7 +308,7 @@ class EngineServer:
         self._ending.set()
 
     def _trouble_of_worker(self) -> str:
-        if self._worker.broken:
+        if self._host.broken:
             return "the device is broken"
         return self._watchdog.bite() if self._worker.is_alive() else "the model thread died"
 

@@ -25,6 +25,7 @@ from engine.models.kv_cache import EncodedContext
 from engine.models.logits import Logits, dense
 from engine.models.oracle.model import Case, Oracle
 from engine.server.metrics import Metrics
+from engine.server.model_host import ModelHost
 from engine.server.scheduler import Job, Round, Scheduler
 from engine.server.watchdog import Watchdog
 from engine.server.worker import Worker
@@ -46,8 +47,19 @@ class Small:
         return dense(torch.zeros(int(rows.open.sum()), 4))
 
 
-def unasked(job: Job, check: object) -> None:
+def nothing(percent: object) -> Model:
+    raise AssertionError("no model is loaded here")
+
+
+def worker_of(
+    scheduler: Scheduler,
+    load: Callable[[Callable[[float], None]], Model],
+    unload_after_s: float = 60.0,
+    on_state: Callable[[EngineState], None] = lambda state: None,
+) -> Worker:
     """Nothing is checked here."""
+    host = ModelHost(load, watchdog=Watchdog(60), unload_after_s=unload_after_s, on_state=on_state)
+    return Worker(scheduler, host, Metrics(), lambda job, check: None)
 
 
 def job(number: int) -> Job:
@@ -68,15 +80,7 @@ def job(number: int) -> Job:
 
 def test_what_a_failed_pass_made_is_gone_when_each_job_gets_its_own():
     model, jobs = Small(), [job(1), job(2)]
-    worker = Worker(
-        Scheduler(),
-        Metrics(),
-        lambda percent: None,  # type: ignore[arg-type, return-value]
-        watchdog=Watchdog(9),
-        unload_after_s=9,
-        check=lambda job, check: None,
-        on_state=lambda state: None,
-    )
+    worker = worker_of(Scheduler(), nothing)
     answered = worker._forward(model, jobs)  # type: ignore[arg-type]
     assert [each for each, _ in answered] == jobs
     assert model.alive == [0, 0, 0]
@@ -91,9 +95,7 @@ def test_a_panic_while_loading_is_an_answer_and_the_thread_goes_on():
         raise Panic("chunk size must be non-zero")
 
     scheduler, told, states = Scheduler(), [], []
-    worker = Worker(
-        scheduler, Metrics(), load, watchdog=Watchdog(60), unload_after_s=9, check=unasked, on_state=states.append
-    )
+    worker = worker_of(scheduler, load, on_state=states.append)
     worker.start()
     answered = threading.Event()
 
@@ -121,15 +123,7 @@ def test_a_panic_in_one_job_is_that_job_s_alone(caplog: pytest.LogCaptureFixture
 
     jobs = [job(1), job(2)]
     jobs[0].step.rows.canvas[0, 0] = 1  # type: ignore[union-attr]
-    worker = Worker(
-        Scheduler(),
-        Metrics(),
-        lambda percent: None,
-        watchdog=Watchdog(60),
-        unload_after_s=9,
-        check=unasked,
-        on_state=print,
-    )  # type: ignore[arg-type]
+    worker = worker_of(Scheduler(), nothing)
     for each in jobs:
         worker._scheduler.submit(each)
     assert [each for each, _ in worker._forward(Panics(), jobs)] == jobs[1:]  # type: ignore[arg-type]
@@ -161,15 +155,7 @@ def working(
     """A worker that loads one model after the other; a call fills a gap and gives the answer."""
     scheduler, states, answers = Scheduler(), list[EngineState](), queue.Queue[EngineMessage]()
     loads, numbers = iter(models), itertools.count(1)
-    worker = Worker(
-        scheduler,
-        Metrics(),
-        lambda percent: next(loads),
-        watchdog=Watchdog(60),
-        check=unasked,
-        unload_after_s=unload_after_s,
-        on_state=states.append,
-    )
+    worker = worker_of(scheduler, lambda percent: next(loads), unload_after_s, states.append)
 
     def fill() -> EngineMessage:
         now = time.monotonic()
@@ -198,7 +184,7 @@ def test_memory_that_stays_short_unloads_the_model_and_says_so():
     model = Tight(turns=1000)
     with working(model) as (worker, fill, states):
         told = [fill() for _ in range(4)]
-        assert worker.loaded_since is None
+        assert worker._host.loaded_since is None
     assert all(isinstance(each, Failed) and each.code == "out_of_memory" for each in told)
     # Each of the three was tried twice; what comes then is answered from the state.
     assert model.steps == 6
@@ -211,15 +197,7 @@ def test_a_model_that_is_given_up_is_gone_though_another_gap_was_being_filled():
     held = [Oracle("oracle", [slow, Case(text="x = ▮1▮\n", fault="out_of_memory")])]
     model = weakref.ref(held[0])
     scheduler, answers = Scheduler(), queue.Queue[EngineMessage]()
-    worker = Worker(
-        scheduler,
-        Metrics(),
-        lambda percent: held.pop(),
-        watchdog=Watchdog(60),
-        check=unasked,
-        unload_after_s=60.0,
-        on_state=lambda state: None,
-    )
+    worker = worker_of(scheduler, lambda percent: held.pop())
     worker.start()
     for number, prefix in enumerate(["y = ", "x = ", "x = ", "x = "]):
         now = time.monotonic()
