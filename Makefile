@@ -105,15 +105,21 @@ format: $(VENV)/developing
 # Ctrl-C (SIGTERM, too) pauses it. Threads that spin at a barrier would take what the other thread waits for. Where the cache
 # was lost, it goes on from the bundled weights of that commit, with a fresh optimiser.
 train: $(TRAIN)/checkout/.git $(TRAIN)/corpus/packed/held-out/documents.npy
-	@git -C $(TRAIN)/checkout fetch --quiet $(CURDIR)
-	@git -C $(TRAIN)/checkout checkout --quiet $(TRAIN_AT)
+	@$(FETCH_TRAIN_AT)
 	@cd $(TRAIN)/checkout && OMP_WAIT_POLICY=PASSIVE exec .venv/bin/python -m engine.train run --idle --name bundled \
 		--start-from engine/weights/bundled --threads $$(nproc) $(TRAIN_OPTIONS)
 
+# One commit, without the history before it: of this clone, or, where that is shallow, of where it was cloned from.
+define FETCH_TRAIN_AT
+cd $(TRAIN)/checkout && { git cat-file -e $(TRAIN_AT)^{commit} 2>/dev/null || \
+	git fetch --quiet --depth 1 "file://$(CURDIR)" $(TRAIN_AT) 2>/dev/null || \
+	git fetch --quiet --depth 1 "$$(git -C $(CURDIR) remote get-url origin)" $(TRAIN_AT); } && \
+	git checkout --quiet --detach $(TRAIN_AT)
+endef
+
 $(TRAIN)/checkout/.git:
-	@mkdir -p $(TRAIN)
-	@git clone --quiet . $(TRAIN)/checkout
-	@git -C $(TRAIN)/checkout checkout --quiet $(TRAIN_AT)
+	@git init --quiet $(TRAIN)/checkout
+	@$(FETCH_TRAIN_AT)
 	@$(MAKE) -C $(TRAIN)/checkout VENV=.venv .venv/installed
 
 $(TRAIN)/corpus/packed/held-out/documents.npy: | $(TRAIN)/checkout/.git
