@@ -62,7 +62,7 @@ def worker_of(
     return Worker(scheduler, host, Metrics(), lambda job, check: None)
 
 
-def job(number: int) -> Job:
+def job(number: int, model: object) -> Job:
     rows = Rows(
         contexts=[None],
         canvas=torch.zeros(1, 3, dtype=torch.int64),
@@ -74,14 +74,16 @@ def job(number: int) -> Job:
     told: list[EngineMessage] = []
     fill = Fill(id=number, request=FillRequest(prefix="", suffix=""))
     made = Job(client=1, order=fill, deliver=told.append, arrived=0, touched=0)
+    made.model = model  # type: ignore[assignment]
     made.step = Step(rows=rows, draft=lambda: None)  # type: ignore[arg-type, return-value]
     return made
 
 
 def test_what_a_failed_pass_made_is_gone_when_each_job_gets_its_own():
-    model, jobs = Small(), [job(1), job(2)]
+    model = Small()
+    jobs = [job(1, model), job(2, model)]
     worker = worker_of(Scheduler(), nothing)
-    answered = worker._forward(model, jobs)  # type: ignore[arg-type]
+    answered = list(worker._run(jobs))
     assert [each for each, _ in answered] == jobs
     assert model.alive == [0, 0, 0]
 
@@ -121,12 +123,13 @@ def test_a_panic_in_one_job_is_that_job_s_alone(caplog: pytest.LogCaptureFixture
                 raise Panic("index out of bounds")
             return dense(torch.zeros(int(rows.open.sum()), 4))
 
-    jobs = [job(1), job(2)]
+    model = Panics()
+    jobs = [job(1, model), job(2, model)]
     jobs[0].step.rows.canvas[0, 0] = 1  # type: ignore[union-attr]
     worker = worker_of(Scheduler(), nothing)
     for each in jobs:
         worker._scheduler.submit(each)
-    assert [each for each, _ in worker._forward(Panics(), jobs)] == jobs[1:]  # type: ignore[arg-type]
+    assert [each for each, _ in worker._run(jobs)] == jobs[1:]
     assert "failed at this request" in caplog.text
 
 
