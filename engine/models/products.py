@@ -210,7 +210,7 @@ def _in_even_rows(states: Tensor, dtype: torch.dtype, product: Callable[[Tensor]
     that is new oneDNN writes programs, which takes as long as several products and a megabyte for each weight, and it
     keeps a thousand: so rows of zeros are put behind, to one of few numbers."""
     rows = states.to(dtype)
-    more = _missing(states.numel() // states.shape[-1])
+    more = missing_rows(states.numel() // states.shape[-1])
     if not more:
         return product(rows).to(states.dtype)
     out = product(F.pad(rows.flatten(0, -2), (0, 0, 0, more)))[:-more]
@@ -218,8 +218,8 @@ def _in_even_rows(states: Tensor, dtype: torch.dtype, product: Callable[[Tensor]
 
 
 @cache
-def _missing(rows: int) -> int:
-    """Rows to the next number that programs are written for: four to eight in each power of two."""
+def missing_rows(rows: int) -> int:
+    """Rows to the next number that oneDNN writes programs for: four to eight in each power of two."""
     return -rows % max(_ROWS, (1 << (rows - 1).bit_length()) // 8)
 
 

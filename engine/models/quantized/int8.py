@@ -17,12 +17,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.models.formats import formats
+from engine.models.products import missing_rows
 
 LARGEST = 127
 _ZERO = 128
 """What stands for nothing among unsigned activations."""
 _SMALLEST = 1e-30
 """A row without any number but zero is divided by it."""
+_FEW = 8
+"""Rows up to which oneDNN writes programs for each even number; above, see `missing_rows`."""
 _AT_ONCE = 1 << 20
 """Numbers that are rounded at once: more would leave the processor's cache."""
 
@@ -129,11 +132,14 @@ class Int8Together:
             return sums.mul_(self._scales).mul_(rows.largest)
         multiply: Any = torch.ops.onednn.qlinear_pointwise
         none: list[Any] = []
+        count = len(rows.codes)
+        more = missing_rows(count) if count > _FEW else count & (count > 1)
+        codes = F.pad(rows.codes, (0, 0, 0, more)) if more else rows.codes
         out: Tensor = multiply(
-            *(rows.codes, 1.0, _ZERO, self._weight, self._scales, self._zeros, None),
+            *(codes, 1.0, _ZERO, self._weight, self._scales, self._zeros, None),
             *(1.0, 0, torch.float32, "none", none, ""),
         )
-        return out.mul_(rows.largest)
+        return (out[:count] if more else out).mul_(rows.largest)
 
 
 def in_8_bit(module: nn.Module) -> None:
