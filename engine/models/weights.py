@@ -96,7 +96,8 @@ def _put_int8(module: Any, ours: str, tensor: TensorHeader, stored: Mapping[str,
             weight.put(start, rows)
             start += len(rows)
     owner, _, name = path.rpartition(".")
-    setattr(module.get_submodule(owner), name, Int8Linear(weight, module.get_submodule(path).bias))
+    bias = module.get_submodule(path).bias
+    setattr(module.get_submodule(owner), name, Int8Linear(weight, bias, fine="self_attn" in path))
 
 
 class TableInFile(nn.Module):

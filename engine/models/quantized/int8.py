@@ -46,6 +46,13 @@ def rounded(rows: Tensor) -> Rounded:
     return Rounded((rows * (LARGEST / largest)).add_(_ZERO + 0.5).to(torch.uint8), largest)
 
 
+def rounded_twice(rows: Tensor) -> Rounded:
+    """The same with what was lost behind it, rounded in its turn: [2 R, K], whose products add up."""
+    first = rounded(rows)
+    rest = rounded(torch.addcmul(rows, first.codes.float().sub_(_ZERO), first.largest, value=-1 / LARGEST))
+    return Rounded(torch.cat((first.codes, rest.codes)), torch.cat((first.largest, rest.largest)))
+
+
 class Int8Weight(nn.Module):
     """A weight [N, K] in eight bits. Until it is laid out together with others it is there as plain numbers."""
 
@@ -75,9 +82,8 @@ class Int8Weight(nn.Module):
         return self.shape[0] * (self.shape[1] + self.scales.itemsize)
 
     def product(self, rows: Tensor) -> Tensor:
-        """Rows [R, K] by the weight: [R, N] in float32."""
-        if self.together is None:
-            self.together = Int8Together([self], None), 0
+        """Rows [R, K] by the weight, after it was laid out: [R, N] in float32."""
+        assert self.together is not None
         group, start = self.together
         return group.product(rows)[:, start : start + self.shape[0]]
 
@@ -85,11 +91,15 @@ class Int8Weight(nn.Module):
 class Int8Linear(nn.Module):
     """In the place of a linear layer."""
 
-    def __init__(self, weight: Int8Weight, bias: nn.Parameter | None) -> None:
+    def __init__(self, weight: Int8Weight, bias: nn.Parameter | None, *, fine: bool = False) -> None:
+        """`fine`: what it is multiplied with is rounded twice, which few rows take hardly longer for. Attention needs
+        it: in the coder of 0.5 B, two thirds of what rounding costs are lost there."""
         super().__init__()
-        self.weight, self.bias = weight, bias
+        self.weight, self.bias, self.fine = weight, bias, fine
 
     def forward(self, hidden: Tensor) -> Tensor:
+        if self.weight.together is None:
+            laid_out([self])
         out = self.weight.product(hidden.flatten(0, -2).float()).view(*hidden.shape[:-1], -1)
         return (out if self.bias is None else out + self.bias).to(hidden.dtype)
 
@@ -100,7 +110,7 @@ class Int8Together:
     A processor without units for it would add in sixteen bits, which overflow: there they become float32 before each
     product."""
 
-    def __init__(self, weights: Sequence[Int8Weight], bias: Tensor | None) -> None:
+    def __init__(self, weights: Sequence[Int8Weight], bias: Tensor | None, *, fine: bool) -> None:
         self.sizes = [weight.shape[0] for weight in weights]
         plain = [weight.codes for weight in weights if weight.codes is not None]
         codes = plain[0] if len(plain) == 1 else torch.cat(plain)
@@ -110,7 +120,7 @@ class Int8Together:
         # Of a weight's channel and of a row's largest number together.
         self._scales = torch.cat([weight.scales for weight in weights]) / LARGEST
         self._zeros = torch.zeros(len(self._scales), dtype=torch.int64)
-        self._bias = bias
+        self._bias, self._fine = bias, fine
         start = 0
         for weight in weights:
             weight.together, weight.codes = (self, start), None
@@ -118,7 +128,10 @@ class Int8Together:
 
     def product(self, rows: Tensor) -> Tensor:
         """Rows [R, K] by all of them, biases not added: [R, N] in float32."""
-        return self._multiplied(rounded(rows))
+        if not self._fine:
+            return self._multiplied(rounded(rows))
+        out, rest = self._multiplied(rounded_twice(rows)).split(len(rows))
+        return out.add_(rest)
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """Hidden states [..., K] in float32 through the layers: [..., N]."""
@@ -142,18 +155,8 @@ class Int8Together:
         return (out[:count] if more else out).mul_(rows.largest)
 
 
-def in_8_bit(module: nn.Module) -> None:
-    """Let a module's linear layers be in eight bits."""
-    for path, part in list(module.named_modules()):
-        if not isinstance(part, nn.Linear):
-            continue
-        weight = Int8Weight(*part.weight.shape)
-        weight.put(0, part.weight.detach().float())
-        owner, _, name = path.rpartition(".")
-        setattr(module.get_submodule(owner), name, Int8Linear(weight, part.bias))
-
-
 def laid_out(parts: Sequence[Any]) -> Int8Together:
     """Layers over the same input, as one."""
     biases = [part.bias for part in parts]
-    return Int8Together([part.weight for part in parts], None if biases[0] is None else torch.cat(biases))
+    bias = None if biases[0] is None else torch.cat(biases)
+    return Int8Together([part.weight for part in parts], bias, fine=parts[0].fine)

@@ -61,6 +61,22 @@ def test_products_are_those_of_the_rounded_numbers(count: int):
     assert float(off.max()) < 0.2
 
 
+@pytest.mark.usefixtures("units")
+@pytest.mark.parametrize("count", [1, 5, 70])
+def test_rows_that_are_rounded_twice_lose_next_to_nothing(count: int):
+    rows = some(count, 96)
+    rows[:, 5] *= 1000
+    layer = linear(some(48, 96))
+    assert layer.weight.codes is not None
+    weight = layer.weight.codes.double() * layer.weight.scales.double()[:, None]
+    expected = rows.double() @ weight.T
+    off = []
+    for fine in (False, True):
+        layer = Int8Linear(linear(some(48, 96)).weight, None, fine=fine)
+        off.append(float(((layer(rows) - expected).abs().amax(dim=1) / expected.abs().amax(dim=1)).max()))
+    assert off[1] < 1e-3 < off[0]
+
+
 @pytest.mark.skipif(not HAS_UNITS, reason="needs a processor with VNNI units")
 def test_a_row_gives_the_same_alone_and_among_others():
     rows = some(70, 96)
