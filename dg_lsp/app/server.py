@@ -35,7 +35,7 @@ from dg_lsp.edits.edits import Edits
 from dg_lsp.handlers.menu import Menu
 from dg_lsp.protocol.editor import EditorClient
 from dg_lsp.protocol.initialize import ANY_NOTEBOOK, NAME
-from dg_lsp.protocol.lenience import converter
+from dg_lsp.protocol.lenience import TriggerKinds, converter
 from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc
 from dg_lsp.suggest.acceptance import Acceptance, SuggestionEvent
@@ -102,6 +102,7 @@ class DgServer(LanguageServer):
         self.analyses = Analyses(self.resident)
         self.next_edits = NextEdits(documents=self.documents, resident=self.resident, history=self.history)
         self.edits = Edits(documents=self.documents, resident=self.resident, context=self.context)
+        self.trigger_kinds = TriggerKinds()
         self.working = ProgressBars(self.work_done_progress, self.in_background, self.editor.can_show_progress)
         self._configured = asyncio.Event()
         self._stats = Stats(stats_path)

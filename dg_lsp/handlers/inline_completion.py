@@ -13,7 +13,6 @@ from dg_lsp.documents.gap import CursorGap, Selected, gap_at
 from dg_lsp.documents.positions import offset_at, range_of, span_of
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACCEPTED
-from dg_lsp.protocol.lenience import is_invoked
 from dg_lsp.protocol.params import InlineCompletionParams
 from dg_lsp.suggest.suggester import INLINE
 from dg_lsp.suggest.suggestions import Remainder
@@ -25,7 +24,7 @@ async def inline_completion(ls: EditorSession, params: InlineCompletionParams) -
     if snapshot is None:
         return None
     gap = _gap(snapshot, params)
-    invoked = is_invoked(params.context.trigger_kind)
+    invoked = ls.trigger_kinds.is_invoked(params.context.trigger_kind)
     remainders = await ls.suggester.suggest(gap, invoked=invoked, lane=INLINE)
     if not remainders:
         return None

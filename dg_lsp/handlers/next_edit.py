@@ -9,7 +9,6 @@ from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import offset_at, range_of
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACCEPTED
-from dg_lsp.protocol.lenience import is_invoked
 from dg_lsp.protocol.messages import InlineEditParams
 from dg_lsp.protocol.params import ExecuteCommandParams
 from dg_lsp.suggest.next_edits import EditPlace
@@ -23,7 +22,7 @@ async def next_edit(ls: EditorSession, params: InlineEditParams) -> dict[str, An
     snapshot = await ls.projects.snapshot(document.uri)
     if snapshot is None or not snapshot.may_be_of(document.version):
         return NOTHING
-    requested = params.context is not None and is_invoked(params.context.trigger_kind)
+    requested = params.context is not None and ls.trigger_kinds.is_invoked(params.context.trigger_kind)
     wanted = snapshot.policy.settings.next_edit
     if wanted == "off" or (wanted == "on_key" and not requested):
         return NOTHING

@@ -24,6 +24,7 @@ from dg_lsp.edits.edits import Edits
 from dg_lsp.handlers.menu import Menu
 from dg_lsp.protocol.editor import EditorClient
 from dg_lsp.protocol.progress import ProgressBars
+from dg_lsp.protocol.lenience import TriggerKinds
 from dg_lsp.protocol.rpc import Rpc
 from dg_lsp.suggest.acceptance import Acceptance
 from dg_lsp.suggest.in_flight import InFlight
@@ -53,6 +54,7 @@ class EditorSession(Protocol):
     rpc: Rpc
     suggester: Suggester
     working: ProgressBars
+    trigger_kinds: TriggerKinds
 
     def begin(self, params: InitializeParams) -> None: ...
     def start(self) -> None: ...

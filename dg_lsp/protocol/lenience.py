@@ -83,9 +83,17 @@ def _is_kept(value: Any, kind: Any) -> bool:
     return True
 
 
-def is_invoked(trigger_kind: int) -> bool:
-    """Whether the user requested the suggestion by a command or key; drafts of LSP 3.18 said 0 for that."""
-    return trigger_kind in (0, InlineCompletionTriggerKind.Invoked)
+class TriggerKinds:
+    """What one client means by `triggerKind`: drafts of LSP 3.18 counted from 0, and so does who sent that once."""
+
+    def __init__(self) -> None:
+        self._invoked: int = InlineCompletionTriggerKind.Invoked
+
+    def is_invoked(self, kind: int) -> bool:
+        """Whether somebody called for it."""
+        if kind == 0:
+            self._invoked = 0
+        return kind == self._invoked
 
 
 def within_texts(value: Any, depth: int = _DEEPEST) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from lsprotocol.types import ApplyWorkspaceEditParams, RegistrationParams, WorkspaceEdit
 
+from dg_lsp.protocol.lenience import TriggerKinds
 from tests.dg_lsp.app.test_server import URI, Session
 
 PLACE = {"line": 0, "character": 0}
@@ -87,6 +88,12 @@ async def test_ghost_text_is_answered_whatever_called_for_it(session, context, i
     params = {"textDocument": {"uri": URI}, "position": PLACE, "context": context}
     assert await answer(session, "textDocument/inlineCompletion", params) is None
     assert wanted == [invoked]
+
+
+def test_who_calls_with_0_types_with_1():
+    final, draft = TriggerKinds(), TriggerKinds()
+    assert [final.is_invoked(kind) for kind in (1, 2, 1, 9, -1)] == [True, False, True, False, False]
+    assert [draft.is_invoked(kind) for kind in (0, 1, 0, 1, 2)] == [True, False, True, False, False]
 
 
 @pytest.mark.asyncio
