@@ -42,13 +42,23 @@ def properties(model: str, status: EngineStatus) -> dict[str, Any]:
     usual = FillRequest(prefix="", suffix="")
     return {
         "default_generation_settings": {
+            "id": 0,
+            "id_task": -1,
             "n_ctx": status.context_limit or 0,
+            "speculative": False,
+            "is_processing": status.running > 0,
             "params": {"n_predict": usual.max_tokens, "seed": usual.seed, "stop": [], "stream": False, "n_indent": 0},
         },
         "total_slots": 1,
         "model_alias": model,
         "model_path": model,
+        "endpoint_slots": False,
+        "endpoint_props": False,
+        "endpoint_metrics": True,
         "chat_template": "",
+        "chat_template_caps": {},
+        "bos_token": "",
+        "eos_token": "",
         "modalities": {"vision": False, "audio": False},
         "build_info": f"dg-lsp {__version__}",
         "is_sleeping": status.loaded_s is None,

@@ -95,7 +95,13 @@ def test_health_properties_and_models_are_as_llama_cpp_tells_them(place):
         assert held["modalities"] == {"vision": False, "audio": False}
         assert isinstance(held["chat_template"], str)
         assert isinstance(held["build_info"], str)
+        # What is not served is told as such: /slots, and a change of properties.
+        assert (held["endpoint_slots"], held["endpoint_props"], held["endpoint_metrics"]) == (False, False, True)
+        assert client.ask("GET", "/slots").status == 404
         assert client.ask("POST", "/props", {}).status == 405
+        assert (held["bos_token"], held["eos_token"], held["chat_template_caps"]) == ("", "", {})
+        usual = held["default_generation_settings"]
+        assert (usual["id"], usual["id_task"], usual["speculative"], usual["is_processing"]) == (0, -1, False, False)
 
 
 @pytest.mark.parametrize("prompt", [[1, 2, 3], [[1, 2], [3]], ["a", 1], [1.5]], ids=str)
