@@ -1,8 +1,10 @@
 """`dg-lsp tune`: what it says, and how it ends."""
 
+import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,28 @@ def test_what_can_not_be_tuned_is_said_before_torch_is_there(arguments: list[str
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_terminal_shows_what_takes_a_while(tmp_path: Path):
+    shutil.copytree(ROOT / "engine" / "common", tmp_path / "code", ignore=shutil.ignore_patterns("__pycache__"))
+    asked = ["tune", str(tmp_path / "code"), "--dry-run", "--model", TOY, "--device", "cpu", "--no-idle"]
+    leader, follower = pytest.importorskip("pty").openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "dg_lsp", *asked],
+        stdout=subprocess.DEVNULL,
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    ) as process:
+        os.close(follower)
+        shown = b""
+        # Linux ends the reading of a terminal that nobody writes to any more with an error.
+        with suppress(OSError):
+            while read := os.read(leader, 4096):
+                shown += read
+    os.close(leader)
+    assert process.returncode == 0
+    # Between them are some that a small model is through with before a terminal is drawn anew.
+    assert 0 <= shown.find(b"Loading torch") < shown.find(b"Trying one step")
 
 
 def test_of_what_is_too_little_it_is_told_what_was_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -322,6 +322,19 @@ def test_status_is_readable(place):
         assert word in shown.stdout
 
 
+def test_status_fits_eighty_columns_however_many_windows_there_are(place):
+    names = [f"an-editor-of-somebody {number}.0" for number in range(9)]
+    with running(place, "--model", place.oracle("x = ▮1▮\n")), contextlib.ExitStack() as stack:
+        for name in names:
+            stack.enter_context(place.client(name))
+        shown = place.command("status")
+    assert "clients   10: " in shown.stdout
+    assert all(name in " ".join(shown.stdout.split()) for name in names)
+    # A path stays whole, so that it can be clicked on and copied.
+    lines = [line for line in shown.stdout.splitlines() if str(place.folder) not in line]
+    assert max(map(len, lines)) <= 80
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_engine_in_order(place, number):
     with running(place) as process:
