@@ -4,6 +4,7 @@ model is an oracle that answers with a given text."""
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,8 +35,9 @@ class _Answering:
         self.answer = answer
 
     async def fill(self, request: FillRequest, document: str) -> Filled:
-        text = f"{request.prefix}▮{self.answer}▮{request.suffix}"
-        return fill(Oracle("oracle", [Case(text=text)]), request)
+        model = Oracle("oracle", [Case(text=f"{request.prefix}▮{self.answer}▮{request.suffix}")])
+        model.info = replace(model.info, widths=(model.info.canvas_length // 2,))
+        return fill(model, request)
 
     def warm(self) -> None: ...
 

@@ -23,8 +23,8 @@ from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
 from dg_lsp.handlers.menu import Menu
 from dg_lsp.protocol.editor import EditorClient
-from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.lenience import TriggerKinds
+from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc
 from dg_lsp.suggest.acceptance import Acceptance
 from dg_lsp.suggest.in_flight import InFlight

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
-from dg_lsp.suggest.insertion import fit, is_name_character
+from dg_lsp.suggest.insertion import FittedInsertion, fit, is_name_character
 from engine.common.sequences import common_head
 
 REMEMBERED = 16
@@ -41,7 +41,12 @@ class Suggestion:
         remaining = self._remaining(text, cursor)
         if not remaining or not text.endswith(self.base[self.end :]):
             return None
-        fitting = fit(_line_before(text, cursor), remaining, text[cursor:tail_end])
+        tail = text[cursor:tail_end]
+        fitting = (
+            FittedInsertion(text=remaining, swallowed=len(tail))
+            if self._replaces(tail)
+            else fit(_line_before(text, cursor), remaining, tail)
+        )
         if fitting is None or not fitting.text:
             return None
         return Remainder(
@@ -76,6 +81,11 @@ class Suggestion:
     def outcome_end(self) -> int:
         """The offset where the suggestion ends once it is inserted."""
         return self.start + len(self.text)
+
+    def _replaces(self, tail: str) -> bool:
+        """Whether nothing but closers that it takes the place of stand between the cursor and what follows."""
+        said = "\n" in tail or any(map(is_name_character, tail))
+        return bool(tail) and not said and self.base[self.start : self.end].endswith(tail)
 
     def _remaining(self, text: str, cursor: int) -> str:
         if cursor < self.start:

@@ -40,7 +40,7 @@ def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Work[list[Hypoth
     language = language_of(gap.request.language)
     if language is None:
         found = hypotheses(gap, fitted)
-        return [_shortened(gap, each, belonging(gap.request, each.text)) for each in found]
+        return [_offered(gap, each, belonging(gap.request, each.text), "unchecked") for each in found]
     held, least = fitted.canvas.pinned, gap.sampling.mend_from
     # What says nothing is not offered whatever a validator says.
     pending = {each.row: each for each in hypotheses(gap, fitted) if each.text or gap.request.old}

@@ -11,7 +11,7 @@ from engine.fill.deadline import Deadline
 from engine.fill.executor import Work
 from engine.fill.hypotheses import Hypothesis
 from engine.syntax.languages import language_of
-from engine.syntax.overlap import without_end
+from engine.syntax.overlap import closed_after, without_end
 from engine.syntax.questions import Check, Reply, ValidatedFill, ValidateFills, asked
 
 CHECK_MS = 500.0
@@ -53,13 +53,12 @@ def validated_fills(
     return reply.fills if reply else [ValidatedFill(text=text, verdict=None) for text in fills]
 
 
-def valid_fills(
-    request: FillRequest, fills: Sequence[str], deadline: Deadline
-) -> Work[dict[str, ValidatedFill | None]]:
+def valid_fills(request: FillRequest, fills: Sequence[str], deadline: Deadline) -> Work[dict[str, ValidatedFill]]:
     """Those of the texts that add no problem as they are, for `checked`."""
     language = language_of(request.language)
     if language is None:
-        return {text: None for text in fills if belonging(request, text) == text}
+        found = {text: belonging(request, text) for text in fills}
+        return {text: each for text, each in found.items() if each.text == text}
     validated = yield from validated_fills(request, language, fills, deadline)
     return {
         text: found
@@ -68,17 +67,16 @@ def valid_fills(
     }
 
 
-def belonging(request: FillRequest, fill: str) -> str:
+def belonging(request: FillRequest, fill: str) -> ValidatedFill:
     """What of a fill belongs in the gap, in a language that nobody can check."""
-    if request.task != "fill":
-        return fill
-    return without_end(with_line_feeds(request.prefix), fill, with_line_feeds(request.suffix))
+    before, after = with_line_feeds(request.prefix), with_line_feeds(request.suffix)
+    text = without_end(before, fill, after) if request.task == "fill" else fill
+    closed = closed_after(before, fill, after) if text == fill and request.may_swallow else 0
+    return ValidatedFill(text=text, verdict=None, swallowed=closed)
 
 
-def checked(said: Hypothesis, found: ValidatedFill | None, syntax: Syntax = "ok") -> Hypothesis:
-    """A hypothesis as it was found, `syntax` where it was; None: in a language that nobody can check."""
-    if found is None:
-        return said
+def checked(said: Hypothesis, found: ValidatedFill, syntax: Syntax = "ok") -> Hypothesis:
+    """A hypothesis as it was found, `syntax` where it was."""
     whole = found.verdict is not None and found.verdict.whole
     syntax = syntax if found.verdict else "unchecked"
     return replace(said, syntax=syntax, whole=whole, swallowed=found.swallowed)

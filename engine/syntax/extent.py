@@ -132,7 +132,8 @@ def _end_of_statement(brackets: Brackets, fill: str) -> int:
     for start, line in _lines_after_first(brackets, fill):
         if indentation(line) <= base and not _CONTINUES.match(line.lstrip()):
             ends_here = _ENDS.match(line.lstrip()) and not _ENDS.match(brackets.after.lstrip())
-            return start + len(line.rstrip()) if ends_here else len(fill[:start].rstrip())
+            end = start + len(line.rstrip()) if ends_here else len(fill[:start].rstrip())
+            return end if fill[end:].strip() else len(fill)
     return len(fill)
 
 

@@ -11,7 +11,7 @@ from engine.syntax.brackets import brackets_near, line_start
 from engine.syntax.budget import Budget
 from engine.syntax.extent import cut_to_extent, without_closers
 from engine.syntax.heads import longest_valid_head
-from engine.syntax.overlap import without_ends, without_lines
+from engine.syntax.overlap import lonely_angles, swallowed, without_ends, without_lines
 from engine.syntax.questions import ValidatedFill, ValidateFills
 from engine.syntax.tree import Trees, plain
 from engine.syntax.validator import Validator
@@ -51,10 +51,10 @@ class GapCheck:
         if not as_is.verdict:
             return self._trimmed(fill, budget)
         if _is_whole(as_is):
-            return self._kept(as_is, _is_whole, budget)
+            return self._mended(as_is, budget) or self._kept(as_is, _is_whole, budget)
         ways = list(self._other_ways(fill, budget))
-        if chosen := next(filter(_is_whole, ways), None):
-            return chosen
+        if fitting := list(filter(_is_whole, ways)):
+            return min(fitting, key=self._angles)
         if _is_clean(as_is):
             return self._kept(as_is, _is_clean, budget)
         # What is broken anyway proves nothing about the text after the gap: that stays.
@@ -74,7 +74,7 @@ class GapCheck:
         editor has closed. Which it is shows in what parses."""
         yield from self._without_ends(fill, budget, blanks=False)
         for count in range(1, 1 + min(_TRIED, len(self._line))) if self._may_swallow else ():
-            if closes(self._head, fill, self._line[:count]):
+            if closes(self._head, fill, self._line[:count]) or (count == 1 and self._exceeds(fill, budget)):
                 yield self._as(fill, budget, count)
         yield from self._without_ends(fill, budget, blanks=True)
 
@@ -82,18 +82,56 @@ class GapCheck:
         for left in islice(without_ends(self._before, fill, self._after, blanks=blanks), _TRIED):
             yield self._as(left, budget)
 
+    def _exceeds(self, fill: str, budget: Budget) -> bool:
+        """Whether a fill closes itself the bracket that the next character closes; regular expressions and strings of
+        the language are told apart."""
+        at = self._validator(0, budget).brackets.excess(fill)
+        return at is not None and fill[at] == self._line[:1]
+
+    def _mended(self, as_is: ValidatedFill, budget: Budget) -> ValidatedFill | None:
+        """Another way that ends what is broken in the file, where the fill as it is leaves it as broken as it was: a
+        quote without an end may show far from the gap."""
+        ways = list(self._other_ways(as_is.text, budget))
+        if not ways or self._parses(as_is, budget):
+            return None
+        return next((way for way in ways if _is_whole(way) and self._parses(way, budget)), None)
+
+    def _parses(self, fill: ValidatedFill, budget: Budget) -> bool:
+        text = self._before + fill.text + self._after[fill.swallowed :]
+        tree = self._trees.tree(text, self._language, budget)
+        return tree is not None and not tree.root.has_error
+
     def _kept(self, as_is: ValidatedFill, fits: Fits, budget: Budget) -> ValidatedFill:
         """A fill that fits as it is, but for closers that stand after the gap, too, as in prose, strings and comments
         they break nothing; and of several lines those that go not beyond what the gap lies in."""
-        line = self._line.lstrip()
-        for way in self._without_ends(as_is.text, budget, blanks=True):
-            end = as_is.text[len(way.text) :].strip()
-            if end and line.startswith(end) and closes(self._inside, as_is.text, end, line[len(end) :]) and fits(way):
-                return way
+        if doubled := next(filter(fits, self._without_doubled(as_is.text, budget)), None):
+            return doubled
         if "\n" not in as_is.text:
             return as_is
         cut = self._as(cut_to_extent(self._validator(0, budget).brackets, as_is.text), budget)
         return cut if fits(cut) else as_is
+
+    def _without_doubled(self, fill: str, budget: Budget) -> Iterator[ValidatedFill]:
+        """A fill whose closers stand once: those that it ends with are left out, or those that follow, where that gives
+        a file that parses."""
+        yield from self._without_closers(fill, budget, blanks=False)
+        for count in swallowed(self._inside, fill, self._line) if self._may_swallow else ():
+            if self._parses(way := self._as(fill, budget, count), budget):
+                yield way
+        yield from self._without_closers(fill, budget, blanks=True)
+
+    def _without_closers(self, fill: str, budget: Budget, *, blanks: bool) -> Iterator[ValidatedFill]:
+        """Those of the ways without an end that lose nothing but closers."""
+        line = self._line.lstrip()
+        for way in self._without_ends(fill, budget, blanks=blanks):
+            end = fill[len(way.text) :].strip()
+            said_again = end and line.startswith(end) and not _goes_on(self._before + way.text, end)
+            if said_again and closes(self._inside, fill, end, line[len(end) :]):
+                yield way
+
+    def _angles(self, fill: ValidatedFill) -> int:
+        """How many `<` and `>` of the line have no partner: of some code either is whole."""
+        return lonely_angles(self._head + fill.text + self._line[fill.swallowed :])
 
     @cached_property
     def _inside(self) -> str:
@@ -130,6 +168,11 @@ class GapCheck:
             tree = self._trees.tree(self._before + self._old + after, self._language, budget)
             self._validators[swallowed] = Validator(self._before, after, self._language, self._old, tree)
         return self._validators[swallowed]
+
+
+def _goes_on(before: str, end: str) -> bool:
+    """Whether an end is the middle of a row of marks, as of a fence, or an operator after a blank."""
+    return before[-1:] == end[0] if end[0] != ">" else before[-1:].isspace()
 
 
 def _is_whole(fill: ValidatedFill) -> bool:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import takewhile
 
+from engine.common.closers import closes
+
 _TELLING = 3
 """Characters, one a letter or digit, that a repeated line needs to be no coincidence."""
 _CLOSES = re.compile(r"(?:end|fi|done|esac)\b[;,)]*")
@@ -17,6 +19,9 @@ _NEAR_CHARS = 16_000
 """On either side of a gap, whose brackets are counted where there is no grammar."""
 _BRACKET = re.compile(r"[()\[\]{}]")
 _OPENER = {")": "(", "]": "[", "}": "{"}
+_ANGLE = re.compile(r"(?<![=-])>")
+_ITEM = re.compile(r"[)\]}>] *\w")
+_MOST_SWALLOWED = 4
 _QUOTE = re.compile(r"(?<!\\)(?:[\"`]|(?<!\w)'|'(?!\w))")
 
 
@@ -66,6 +71,29 @@ def without_end(before: str, fill: str, after: str) -> str:
     return fill
 
 
+def swallowed(head: str, fill: str, line: str) -> Iterator[int]:
+    """How many characters after the gap, closers all of them, a fill closes itself, where more of the line has its
+    partner without them. `head`, `line`: the gap's line before and after it."""
+    for count in range(1, 1 + min(_MOST_SWALLOWED, len(line))):
+        closers, rest = line[:count], line[count:]
+        closed = fill != closers and closes(head, fill, closers, rest)
+        if closed and _lonely(head, fill, rest) < _lonely(head, fill, line):
+            yield count
+
+
+def closed_after(before: str, fill: str, after: str) -> int:
+    """How many characters after the gap a fill closes itself, in a language without a grammar: none where a word
+    follows a closer, as in lists and patterns (`a) echo`)."""
+    if _ITEM.search(fill):
+        return 0
+    return next(swallowed(before.rpartition("\n")[2], fill, after.partition("\n")[0]), 0)
+
+
+def lonely_angles(line: str) -> int:
+    """How many `<` and `>` have no partner; the halves of arrows need none."""
+    return abs(line.count("<") - len(_ANGLE.findall(line)))
+
+
 def _repeated_lines(before: str, fill: str, after: str) -> int:
     """Where the end of the fill begins that the text after the gap begins with, if that is a line or more."""
     first_line_end = line_end(after)
@@ -98,6 +126,10 @@ def _goes_on(left: str, end: str) -> bool:
     """Whether an operator or a row of marks begins before an end."""
     marks = "".join(takewhile(lambda character: not (character.isspace() or _is_in_name(character)), end))
     return bool(marks) and left[-1:] == marks[0]
+
+
+def _lonely(head: str, fill: str, line: str) -> int:
+    return _unpaired(head, fill, line) + lonely_angles(head + fill + line)
 
 
 def _unpaired(before: str, fill: str, after: str) -> int:
