@@ -28,6 +28,16 @@ class Cut:
     def file(self) -> str:
         return self.before + self.truth + self.after
 
+    @property
+    def document(self) -> str:
+        """What stands in the editor."""
+        return self.before + self.closed + self.after
+
+    @property
+    def is_of_one_line(self) -> bool:
+        """Whether the truth has several lines where one is wanted, as more stands in the gap's line."""
+        return "\n" in self.truth and bool((self.closed + self.after).partition("\n")[0].strip())
+
 
 def cuts(text: str, seed: int, count: int) -> Iterator[Cut]:
     """`count` gaps of a text, each kind as often."""

@@ -54,7 +54,8 @@ class GapCheck:
             return self._mended(as_is, budget) or self._kept(as_is, _is_whole, budget)
         ways = list(self._other_ways(fill, budget))
         if fitting := list(filter(_is_whole, ways)):
-            return min(fitting, key=self._angles)
+            # Of the text after the gap the least.
+            return min(fitting, key=lambda way: (way.swallowed > 1, self._angles(way)))
         if _is_clean(as_is):
             return self._kept(as_is, _is_clean, budget)
         # What is broken anyway proves nothing about the text after the gap: that stays.

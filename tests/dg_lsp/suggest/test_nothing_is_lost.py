@@ -18,6 +18,7 @@ from tests.gap_cuts import Cut, closed_cuts, cuts
 
 CASES = Path(__file__).parents[2] / "cases"
 FILES = sorted([*(CASES / "gaps").iterdir(), *(CASES / "syntax").iterdir()])
+LEFT: dict[str, int] = {}
 _PAIRS = {("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"), ('"', '"'), ("'", "'"), ("`", "`")}
 
 STAYS = [
@@ -148,6 +149,7 @@ def test_text_after_the_cursor_that_no_answer_closes_stays(language, document, a
         ("csharp", 'class A {\n  string N {▮}x";\n}\n', ' get; } = "', 'class A {\n  string N { get; } = "x";\n'),
         ("shellscript", 'a=$(b "▮"\nc=1\necho "$c" "$a"\n', '$0")/d', 'a=$(b "$0")/d\n'),
         ("shellscript", "y=$(▮)\n", 'f "$a")/b', 'y=$(f "$a")/b\n'),
+        ("shellscript", 'n=$(( $(wc -l < "▮"> 1 ))\n', '$a") >', 'n=$(( $(wc -l < "$a") >> 1 ))\n'),
         ("jinja", "<li>{{ ▮ }}</li>", "item.name }}", "<li>{{ item.name }}</li>"),
         ("plaintext", "if x▮:", " > 1:", "if x > 1:"),
         ("plaintext", "foo(▮)", "a).b", "foo(a).b"),
@@ -183,9 +185,12 @@ def test_every_language_has_files():
 def test_the_truth_gives_back_the_file(file: Path, gaps: int):
     language = language_of(path=file.name) or ""
     text = file.read_text(encoding="utf-8")
+    left: list[str] = []
     for cut in _cuts(text, language, gaps):
         got = accepted(cut.before, cut.closed + cut.after, cut.truth, language)
-        assert got in _outcomes(cut, language), f"{cut.before[-40:]!r} {cut.truth!r} {(cut.closed + cut.after)[:40]!r}"
+        if got != cut.file and not _is_part(cut, got):
+            left.append(f"{cut.before[-40:]!r} {cut.truth!r} {(cut.closed + cut.after)[:40]!r} -> {_told(cut, got)}")
+    assert len(set(left)) <= LEFT.get(file.name, 0), "\n".join(sorted(set(left)))
 
 
 @pytest.fixture
@@ -200,15 +205,24 @@ def _cuts(text: str, language: str, count: int) -> Iterator[Cut]:
     yield from closed_cuts(text, _pairs(text, language), seed, count - count * 3 // 4)
 
 
-def _outcomes(cut: Cut, language: str) -> Iterator[str | None]:
-    """What may come of the truth: the file. Or a part of the truth, as where one line is wanted, or none."""
-    yield None
-    yield from (cut.before + cut.truth[:end] + cut.closed + cut.after for end in range(len(cut.truth)))
-    yield cut.file
-    # In prose, strings and comments nothing tells that a closer is one too many: then it stays.
-    doubled = cut.before + cut.truth + cut.closed + cut.after
-    if not _is_broken(doubled, language):
-        yield doubled
+def _is_part(cut: Cut, got: str | None) -> bool:
+    """Whether less than the truth is offered and that is meant: text that was there stays in any case, and nothing of
+    the truth is doubled."""
+    if got is None:
+        # All of it is there, or nothing of it can be seen, or a line of it does not stand alone where one is wanted.
+        return cut.document == cut.file or not cut.truth.strip() or cut.is_of_one_line
+    kept = [size for size in range(len(cut.truth)) if got == cut.before + cut.truth[:size] + cut.closed + cut.after]
+    if cut.is_of_one_line:
+        # More stands in the line: only the truth's first line is wanted, and of it what is valid before that.
+        line = cut.truth.partition("\n")[0]
+        return got == cut.before + line + cut.after or any(size <= len(line) for size in kept)
+    # What the gap lies in has ended: the statement, the block, the string.
+    return any("\n" in cut.truth[size:] for size in kept)
+
+
+def _told(cut: Cut, got: str | None) -> str:
+    """What stands in the place of the gap."""
+    return repr(got[len(cut.before) : len(got) - len(cut.after) + 20]) if got else "nothing"
 
 
 def _is_broken(text: str, language: str) -> bool:
