@@ -18,7 +18,29 @@ from tests.gap_cuts import Cut, closed_cuts, cuts
 
 CASES = Path(__file__).parents[2] / "cases"
 FILES = sorted([*(CASES / "gaps").iterdir(), *(CASES / "syntax").iterdir()])
-LEFT: dict[str, int] = {}
+LEFT = {
+    "build.toml": 3,
+    "Cart.php": 1,
+    "deploy.sh": 3,
+    "grid.cpp": 1,
+    "guide.md": 1,
+    "list.c": 3,
+    "menu.json": 1,
+    "notes.md": 2,
+    "page.html": 1,
+    "parser.js": 2,
+    "pool.go": 1,
+    "queue.go": 1,
+    "ring.c": 1,
+    "service.toml": 5,
+    "Shelf.cs": 1,
+    "tree.lua": 3,
+    "words.py": 2,
+}
+"""Gaps of 20,034, by file and each counted once, of which neither the file nor a part that is meant comes: the closer
+that an editor added stands twice where the file parses with it, too (a bracket or quote without a partner in a comment
+or string nearby), a closer alone is not offered before the same one, or the first line alone closes what the rest
+would have left open."""
 _PAIRS = {("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"), ('"', '"'), ("'", "'"), ("`", "`")}
 
 STAYS = [
