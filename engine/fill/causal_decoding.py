@@ -13,12 +13,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from engine.common.request import Cell, Draft
 from engine.fill.draft_sources import DraftSources
-from engine.fill.draft_tree import ROOT, accepted, tree_of
-from engine.fill.ends import Ends
+from engine.fill.draft_tree import ROOT, ROWS, accepted, tree_of
 from engine.fill.gap import Gap
-from engine.models.base import CausalHead, DraftTree
+from engine.models.base import CausalHead
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,87 +32,85 @@ class Said:
     end: float | None = None
     """Log-probability that nothing follows, where that is what the model said last."""
 
+    def until(self, place: int) -> Said:
+        """The tokens before a place alone."""
+        return Said(ids=self.ids[:place], logs=self.logs[:place], others=self.others[:place])
 
-def decode(
-    gap: Gap,
-    model: CausalHead,
-    said: Said,
-    drafts: DraftSources,
-    ends: Ends,
-    begun: Sequence[int] = (),
-    goes_on: Callable[[], bool] = lambda: True,
-) -> Generator[Draft]:
-    """Add to `said` what the model says, up to the gap's end or until time is up; yields what there is after each pass.
-    `begun`: tokens that it begins with, whatever the model would say. `goes_on`: whether more is wanted."""
-    choice = _Greedy(gap, model, said, ends)
-    text, known = model.begin(gap.context), begun
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far a gap is written, and in which steps."""
+
+    most: int
+    """Tokens."""
+    reached: Callable[[Said], bool] = lambda said: False
+    """Whether what is said needs no more."""
+    banned: Sequence[int] = ()
+    """Tokens that are not said."""
+    rows: int = ROWS
+    """Tokens that a pass is asked about at the most."""
+
+
+def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: Reach) -> Generator[None]:
+    """Add to what is `said` what the model says after it, up to the gap's end or until time is up; yields after each
+    pass."""
+    greedy = _Greedy(gap, head, said, reach)
+    text, known = head.begin(gap.context, gap.suffix, said.ids), list[int]()
     gap.deadline.step_begins()
-    while not choice.done and goes_on():
-        tree = tree_of(drafts.after(said.ids or begun), known)
-        choice.logits = model.check(text, tree)
-        for at in range(0 if said.ids else len(begun)):
-            choice.take(at + ROOT, begun[at])
-        path, token = accepted(tree, len(known), choice.next)
-        text, known = model.accept(text, path), [] if token is None else [token]
-        gap.written += 1
-        if gap.deadline.step_is_done():
-            return
-        yield _draft(gap, said, ends, tree, path)
+    # What was read before needs no pass to begin with.
+    passes = not text.is_read
+    while not greedy.done:
+        # One row is that of the text's last token.
+        tree = tree_of(drafts.after(said.ids) if passes else (), known, reach.rows - (not known))
+        greedy.logits = head.check(text, tree)
+        path, token = accepted(tree, len(known), greedy.next)
+        text, known = head.accept(text, path), [] if token is None else [token]
+        if passes:
+            gap.written += 1
+            if gap.deadline.step_is_done():
+                return
+            yield
+        passes = True
 
 
 class _Greedy:
     """The likeliest token in each place, and whether the gap has ended."""
 
-    def __init__(self, gap: Gap, model: CausalHead, said: Said, ends: Ends) -> None:
-        self.done = False
+    def __init__(self, gap: Gap, head: CausalHead, said: Said, reach: Reach) -> None:
         self.logits = torch.empty(0)
         """[1 + N, V] of what follows the text, and each token of a tree."""
-        self._gap, self._said, self._ends = gap, said, ends
-        self._ending = torch.tensor(sorted(model.ends), dtype=torch.int64, device=gap.model.info.device)
-        self._is_end = model.ends.__contains__
+        self._said, self._reach, self._vocabulary = said, reach, gap.model.vocabulary
+        self._is_end = head.ends.__contains__
+        self._ends, self._banned = (
+            torch.tensor(sorted(ids), dtype=torch.int64, device=gap.model.info.device)
+            for ids in (head.ends, reach.banned)
+        )
         self._head = gap.prompt.head.encode()
+        self.done = self._is_done()
 
     def next(self, at: int) -> int | None:
         """The token that is said after one of the tree; None where none is any more."""
         if self.done:
             return None
-        logs = self._logs(at)
+        said, logs = self._said, self.logits[at - ROOT].log_softmax(0)
         token = self._likeliest(logs)
         if self._is_end(token):
-            self._said.end = float(logs[self._ending].logsumexp(0))
+            said.end = float(logs[self._ends].logsumexp(0))
             self.done = True
             return None
-        return self._taken(logs, token)
-
-    def take(self, at: int, token: int) -> None:
-        """Say a token, whatever is likely."""
-        self._taken(self._logs(at), token)
-
-    def _taken(self, logs: Tensor, token: int) -> int:
-        said, likeliest = self._said, zip(*(each.tolist() for each in logs.topk(2)), strict=True)
+        likeliest = zip(*(each.tolist() for each in logs.topk(2)), strict=True)
         said.others.append(next((log, other) for log, other in likeliest if other != token))
         said.ids.append(token)
         said.logs.append(float(logs[token]))
-        self.done = len(said.ids) >= self._gap.budget or self._ends.reached(self._gap.text(said.ids))
+        self.done = self._is_done()
         return token
 
-    def _logs(self, at: int) -> Tensor:
-        return self.logits[at - ROOT].log_softmax(0)
+    def _is_done(self) -> bool:
+        return len(self._said.ids) >= self._reach.most or self._reach.reached(self._said)
 
     def _likeliest(self, logs: Tensor) -> int:
-        vocabulary = self._gap.model.vocabulary
-        left = self._head and self._head[sum(len(vocabulary.bytes[token]) for token in self._said.ids) :]
-        if not left:
-            return int(logs.argmax())
-        spelling = torch.tensor(vocabulary.agreeing(left), device=logs.device)
-        return int(spelling[logs[spelling].argmax()])
-
-
-def _draft(gap: Gap, said: Said, ends: Ends, tree: DraftTree, path: Sequence[int]) -> Draft:
-    """What a person may see after a pass: what is said stands, what was drafted in vain is noise."""
-    text = gap.text(said.ids)
-    vain = [token for node, token in enumerate(tree.ids) if node not in path and tree.parents[node] in (ROOT, *path)]
-    cells = [Cell(text=gap.model.detokenize([token]), state="accepted") for token in said.ids]
-    cells += [Cell(text=gap.model.detokenize([token]), state="noise") for token in vain[:1]]
-    settled = 0 if gap.request.precedents or gap.request.n > 1 else ends.settled(text)
-    return Draft(step=gap.written, text=text[: ends.cut(text)], settled=settled, cells=tuple(cells))
+        spelled = sum(len(self._vocabulary.bytes[token]) for token in self._said.ids) if self._head else 0
+        if left := self._head[spelled:]:
+            spelling = torch.tensor(self._vocabulary.agreeing(left), device=logs.device)
+            return int(spelling[logs[spelling].argmax()])
+        return int(logs.index_fill(0, self._banned, -torch.inf).argmax())

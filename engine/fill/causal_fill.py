@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.common.request import Syntax
-from engine.fill.causal_decoding import Said, decode
+from engine.common.request import Cell, Draft, Syntax
+from engine.fill.causal_decoding import Reach, Said, decode
 from engine.fill.draft_sources import DraftSources
+from engine.fill.draft_tree import TokenDraft
 from engine.fill.ends import Ends
 from engine.fill.executor import Work
 from engine.fill.gap import Gap
@@ -20,28 +21,50 @@ from engine.syntax.questions import ValidatedFill
 
 UNMET = math.log(0.3)
 """Log-probability that a gap ends where neither the model nor what follows the cursor says so."""
+IDLE = 2
+"""Ways more that are tried where the model says at once what follows the cursor, as if nothing were missing."""
 
 
-def causal_fill(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
-    """What the model says in the gap, as many ways as are asked for; `known`: answers that others have."""
+def causal_fill(gap: Gap, known: Sequence[Hypothesis], drafted: Sequence[str] = ()) -> Work[list[Hypothesis]]:
+    """What the model says in the gap, as many ways as are asked for. `known`: answers that others have, which are
+    drafts, too; `drafted`: texts that are nothing else."""
     head = gap.model.causal
     assert head is not None
     ends = Ends(gap.request)
-    texts = [*(each.ids for each in known), gap.guess]
+    texts = [gap.guess, *(each.ids for each in known)]
+    texts += [gap.model.tokenize(gap.prompt.head + text) for text in drafted]
     drafts = DraftSources(gap.prompt.context, gap.prompt.suffix, texts, stops=head.ends)
-    begun: Sequence[int] = ()
+    reach = Reach(most=gap.budget, reached=lambda said: ends.reached(gap.text(said.ids)))
+    begun: Said | None = Said()
     found: list[Said] = []
-    while True:
-        found.append(Said())
-        yield from decode(gap, head, found[-1], drafts, ends, begun)
-        if len(found) >= gap.request.n or gap.should_stop() or not (begun := _other(gap, ends, found)):
-            break
-    said = [_hypothesis(gap, ends, each) for each in found]
+    while begun is not None:
+        found.append(begun)
+        for _ in decode(gap, head, begun, drafts, reach):
+            yield _draft(gap, begun, ends, drafts)
+        idle = sum(ends.repeats(_answer(gap, ends, each)) for each in found)
+        enough = len(found) >= gap.request.n + min(idle, IDLE)
+        begun = None if enough or gap.should_stop() else _other(gap, ends, found)
+    said = [_hypothesis(gap, ends, each) for each in found if not ends.repeats(_answer(gap, ends, each))]
     offered = yield from _offered(gap, [each for each in said if each is not None])
     if len(offered) + len(known) == 1:
         # Nothing to hold it against: that it is read once more, with what follows, would tell nobody anything.
         return [replace(each, read=(*each.logs, math.log(each.likely) - sum(each.logs))) for each in offered]
     return offered
+
+
+def _answer(gap: Gap, ends: Ends, said: Said) -> str:
+    text = gap.text(said.ids)
+    return text[: ends.cut(text)]
+
+
+def _draft(gap: Gap, said: Said, ends: Ends, drafts: DraftSources) -> Draft:
+    """What a person may see after a pass: what is said stands, what will be checked next is noise."""
+    text = gap.text(said.ids)
+    coming = max(drafts.after(said.ids), key=lambda draft: draft.likely, default=TokenDraft(ids=()))
+    cells = [Cell(text=gap.model.detokenize([token]), state="accepted") for token in said.ids]
+    cells += [Cell(text=gap.model.detokenize([token]), state="noise") for token in coming.ids]
+    settled = 0 if gap.request.precedents or gap.request.n > 1 else ends.settled(text)
+    return Draft(step=gap.written, text=text[: ends.cut(text)], settled=settled, cells=tuple(cells))
 
 
 def _hypothesis(gap: Gap, ends: Ends, said: Said) -> Hypothesis | None:
@@ -73,20 +96,21 @@ def _hypothesis(gap: Gap, ends: Ends, said: Said) -> Hypothesis | None:
     )
 
 
-def _other(gap: Gap, ends: Ends, found: Sequence[Said]) -> list[int]:
+def _other(gap: Gap, ends: Ends, found: Sequence[Said]) -> Said | None:
     """How the likeliest way begins that was not taken yet: what was said up to a token, and another one there."""
-    head = len(gap.prompt.head)
     taken = {tuple(said.ids[: at + 1]) for said in found for at in range(len(said.ids))}
-    best, begun = -math.inf, list[int]()
+    ways: list[tuple[float, Said]] = []
     for said in found:
-        end = head + ends.cut(gap.text(said.ids))
-        bounds = token_bounds(gap.model, said.ids)
+        bounds, end = token_bounds(gap.model, said.ids), ends.cut(gap.text(said.ids))
         for at, (log, token) in enumerate(said.others):
-            likely = sum(said.logs[:at]) + log
-            way = (*said.ids[:at], token)
-            if head <= bounds[at] < end and likely > best and gap.is_text(token) and way not in taken:
-                best, begun = likely, [*way]
-    return begun
+            in_gap = 0 <= bounds[at] - len(gap.prompt.head) < end
+            if in_gap and gap.is_text(token) and (*said.ids[:at], token) not in taken:
+                way = said.until(at)
+                way.ids.append(token)
+                way.logs.append(log)
+                way.others.append((said.logs[at], said.ids[at]))
+                ways.append((sum(way.logs), way))
+    return max(ways, key=lambda way: way[0])[1] if ways else None
 
 
 def _offered(gap: Gap, said: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:

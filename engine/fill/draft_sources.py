@@ -32,9 +32,12 @@ class DraftSources:
         texts: Sequence[Sequence[int]] = (),
         *,
         stops: frozenset[int] = frozenset(),
+        shortest: int = SHORTEST,
     ) -> None:
         """`context`: what stands in the file, and in others; `texts`: answers of others, in tokens of the gap; `stops`:
-        tokens that are no text, across which nothing goes on."""
+        tokens that are no text, across which nothing goes on; `shortest`: tokens
+        that have to be the same, at the least."""
+        self._shortest = shortest
         self._suffix = list(suffix[:AHEAD])
         self._texts = [[*text, *self._suffix] for text in texts if text]
         self._stops = stops | {_BETWEEN}
@@ -56,7 +59,7 @@ class DraftSources:
 
     def _of_file(self, written: Sequence[int]) -> list[TokenDraft]:
         found: list[TokenDraft] = []
-        for alike, ids in went_on_at([*self._pool, *written], LONGEST, SHORTEST, AHEAD):
+        for alike, ids in went_on_at([*self._pool, *written], LONGEST, self._shortest, AHEAD):
             ids = self._text(ids)
             if ids and all(common_head(ids, each.ids) < min(len(ids), len(each.ids)) for each in found):
                 found.append(TokenDraft(ids=ids, likely=OF_FILE[alike]))

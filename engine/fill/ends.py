@@ -16,6 +16,7 @@ FURTHER = 2
 """Lines that may follow the first statement before the text goes on with what follows the cursor."""
 _TELLING = 8
 """Characters other than white space by which a line is recognised that has only begun."""
+_COMMENTS = ("#", "//")
 _QUOTES = ('"""', "'''", "`")
 _OPENERS, _CLOSERS = "([{", ")]}"
 
@@ -53,6 +54,10 @@ class Ends:
         wanted = self._rest.strip() if self._in_line and self._rest.strip() else self._next.strip()
         rest = said[self.cut(said) :].strip()
         return bool(rest and wanted) and (rest.startswith(wanted) or wanted.startswith(rest))
+
+    def repeats(self, said: str) -> bool:
+        """Whether all that a text says is the line that follows the cursor, which then belongs nowhere else."""
+        return not self._in_line and said.strip() == self._next.strip() != ""
 
     def settled(self, said: str) -> int:
         """Characters of a text that are the gap's, whatever follows it."""
@@ -111,6 +116,8 @@ class Ends:
     def _stands_alone(self, lines: list[str], indent: int) -> bool:
         """Whether lines that begin at an indentation need none after them but those that follow the cursor."""
         said = "\n".join(lines).rstrip()
+        if said[said.rfind("\n") + 1 :].lstrip().startswith(_COMMENTS):
+            return False
         if _is_open(self._line + said) or said.endswith("\\") or any(said.count(quote) % 2 for quote in _QUOTES):
             return False
         return not said.endswith((":", "{")) or _indent(self._next) > indent

@@ -26,6 +26,9 @@ from engine.models.weights import OnPercent
 
 _QUICK_NBYTES = 1 << 30
 """Smaller models load too fast for a progress bar."""
+_DRAFTED_FROM = 1_000_000_000
+"""Parameters of a model that checks drafts, from which on a pass costs more than the bundled model's canvases, which
+save one or two."""
 _TRIAL = FillRequest(prefix="def f(x):\n    return ", suffix="\n", language="python")
 
 
@@ -106,6 +109,8 @@ def _load(name: str, device: Device, on_percent: OnPercent | None) -> Model:
         # Now, as what is wrong with a tokenizer or a chat template may show only when they are used.
         model.prompt(_TRIAL)
         check_info(model.info)
+    if model.info.length == "causal" and model.info.parameters >= _DRAFTED_FROM:
+        model.draft_with(_load(BUNDLED, "cpu", lambda percent: None))
     return model
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 
 from engine.common.errors import BadInput
 from engine.common.newlines import dominant_line_end, with_line_ends
 from engine.common.request import Candidate, Filled, FillRequest, Timings
+from engine.fill.canvas_drafts import canvas_drafts
 from engine.fill.causal_fill import causal_fill
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Step, drive
@@ -45,6 +47,8 @@ class Parts:
     """Order hypotheses by how well the model says they read; else by the canvas's own confidence."""
     second_opinion: bool = True
     """Offer what the model writes from left to right where that is likelier; else canvases alone."""
+    drafter: bool = True
+    """Draft by the canvases of a smaller model, where there is one, for a model that checks drafts."""
     strategy: Strategy | None = None
     """Fills the gap; None: the model's own, or the width that is told."""
     sampling: Sampling | None = None
@@ -61,6 +65,8 @@ STRATEGIES: dict[LengthStrategy, Strategy] = {
     "calibrated": calibrated,
 }
 _ALL = Parts()
+_CANVASES = Parts(repair=False, ranking=False, second_opinion=False)
+"""What canvases say, which somebody else judges."""
 
 
 def fill(model: Model, request: FillRequest) -> Filled:
@@ -88,7 +94,9 @@ def infill(
     if known and known[0].likely >= parts.sure:
         widths, offered = (), known
     elif model.info.length == "causal":
-        widths, offered = (), merged((yield from causal_fill(gap, known)), known)
+        drafter = model.drafter if parts.drafter else None
+        said = (yield from canvas_drafts(drafter, request, partial(infill, parts=_CANVASES))) if drafter else ()
+        widths, offered = (), merged((yield from causal_fill(gap, known, said)), known)
     else:
         fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)
         rounds = ROUNDS if parts.renoise else 0

@@ -2,9 +2,8 @@
 
 A canvas says all of its tokens at once, at a width that is guessed. The causal encoder of the same weights reads the
 same context and suffix and writes token after token, to the end that it has learnt. What it would write is known as far
-as its reading of a canvas's answer is sure, and it is given up as soon as it can't be likelier any more. Code repeats
-itself: what followed the last tokens elsewhere in the file, or on a canvas, is read along, and where it is what comes,
-a pass is saved.
+as its reading of a canvas's answer is sure, and it is given up as soon as it can't be likelier any more. What followed
+the last tokens elsewhere in the file, or on a canvas, is its draft.
 """
 
 from __future__ import annotations
@@ -14,56 +13,48 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-import torch
-from torch import Tensor
-
-from engine.common.sequences import went_on
-from engine.fill.constraints import Bans
-from engine.fill.distributions import likeliest
+from engine.fill.causal_decoding import Reach, Said, decode
+from engine.fill.draft_sources import DraftSources
 from engine.fill.executor import Work
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import NO_ROW, Hypothesis
 from engine.fill.ranking import fitting, standing, worthwhile
 from engine.fill.validation import checked, valid_fills
-from engine.models.base import LeftToRight
-from engine.models.logits import dense
 
 HANDICAP = 1.5
 """Nats by which it has to be likelier: what is written as the likeliest, token after token, is found likely by the same
 weights whether it is right or not. On development gaps 0.5 to 2 do equally well."""
 LONGEST = 32
 """Tokens."""
-_GUESSED = 7
-"""Tokens that are read with the next one, in hope: what follows its like elsewhere takes half of the passes away. With
-it they are the eight rows that oneDNN multiplies at the least."""
-_LIKE = 4
-"""Tokens that are looked for elsewhere, at most."""
+_ROWS = 8
+"""That oneDNN multiplies at the least: as many tokens are checked in a pass."""
 _SURE = math.log(0.5)
 """Above which a token that is read is the likeliest in its place."""
-_FIRST = torch.zeros(1, 2, dtype=torch.int64)
-"""The place of the one position that is asked about."""
 
 
 def second_opinion(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
     """One hypothesis more, or none. `known`: those that there are, with their readings."""
-    model = gap.model
-    if not gap.told or gap.committed or not isinstance(model, LeftToRight):
+    head, end = gap.model.causal, gap.model.info.end_id
+    if not gap.told or gap.committed or head is None or end is None:
         return []
     surest = max(known, key=_sure_tokens, default=None)
     if surest is not None and _sure_tokens(surest) > len(surest.ids):
         return []  # it would be the very same
-    written = _Written(gap, surest, known)
+    said = _begun(surest)
     least = max((standing(gap, each, each.read) for each in known), default=-math.inf) + HANDICAP
-    tokens = model.next_tokens(gap.prompt.context, written.choose, gap.suffix, tuple(written.ids), written.guess)
-    while len(written.ids) <= min(LONGEST, gap.budget) and written.bound() >= least and not gap.should_stop():
-        token = next(tokens)
-        if token == model.info.end_id:
-            made = written.hypothesis()
-            is_other = made.text not in {each.text for each in known}
-            return (yield from _offered(gap, made)) if is_other and standing(gap, made, made.read) >= least else []
-        written.ids.append(token)
-        yield
-    return []
+    reach = Reach(
+        most=min(LONGEST, gap.budget) + 1,
+        reached=lambda said: _bound(gap, said) < least or gap.should_stop(),
+        banned=_banned(gap, end),
+        rows=_ROWS,
+    )
+    drafts = DraftSources([*gap.suffix, *gap.prompt.context], texts=[each.ids for each in known], shortest=1)
+    yield from decode(gap, head, said, drafts, reach)
+    if said.end is None:
+        return []
+    made = _hypothesis(gap, said, said.end)
+    is_other = made.text not in {each.text for each in known}
+    return (yield from _offered(gap, made)) if is_other and standing(gap, made, made.read) >= least else []
 
 
 def _offered(gap: Gap, made: Hypothesis) -> Work[list[Hypothesis]]:
@@ -78,42 +69,26 @@ def _sure_tokens(known: Hypothesis) -> int:
     return sum(1 for _ in takewhile(_SURE.__lt__, known.read))
 
 
-class _Written:
-    """A gap's tokens so far, and what the model says of each."""
+def _begun(surest: Hypothesis | None) -> Said:
+    """As far as the reading of a canvas's answer is sure, that is what the model would say."""
+    sure = _sure_tokens(surest) if surest else 0
+    if surest is None or not sure:
+        return Said()
+    return Said(ids=[*surest.ids[:sure]], logs=[*surest.read[:sure]], others=[(-math.inf, -1)] * sure)
 
-    def __init__(self, gap: Gap, begun: Hypothesis | None, known: Sequence[Hypothesis]) -> None:
-        sure = _sure_tokens(begun) if begun else 0
-        end = gap.model.info.end_id
-        self._gap = gap
-        self._constraints = gap.constraints(slack=False, requests=[] if end is None else [end])
-        self.ids = [*begun.ids[:sure]] if begun else []
-        self.logs = [*begun.read[:sure]] if begun else []
-        """One more than `ids` once the end is there."""
-        before = gap.prompt.context[1 - _LIKE :]
-        canvases = [token for each in known for token in (*before, *each.ids, *([] if end is None else [end]))]
-        self._around = [*gap.suffix, *canvases, *gap.prompt.context]
 
-    def guess(self) -> list[int]:
-        """What may come, asked before each forward pass, which is counted."""
-        self._gap.written += 1
-        return [*went_on(self._around + self.ids, _LIKE, _GUESSED)]
+def _banned(gap: Gap, end: int) -> list[int]:
+    info, breaks = gap.model.info, gap.model.vocabulary.line_breaks if gap.request.single_line else ()
+    return [*({*info.forbidden_ids, info.pad_id, *breaks} - {end})]
 
-    def choose(self, logits: Tensor) -> Tensor:
-        """The likeliest that may come next, of logits [1, V]; what they say of it is kept."""
-        bans, may = Bans(), logits.clone()
-        for constrain in self._constraints:
-            constrain(bans, dense(logits), _FIRST)
-        bans.apply(may)
-        token = likeliest(may)
-        self.logs.append(float(logits.log_softmax(dim=-1)[0, token]))
-        return token
 
-    def bound(self) -> float:
-        """What it can be ranked by at the most, whatever comes."""
-        odds = [likely for width, likely in self._gap.told.items() if width >= len(self.ids)]
-        return sum(self.logs) + (fitting(max(odds)) if odds else -math.inf)
+def _bound(gap: Gap, said: Said) -> float:
+    """What it can be ranked by at the most, whatever comes."""
+    odds = [likely for width, likely in gap.told.items() if width >= len(said.ids)]
+    return sum(said.logs) + (fitting(max(odds)) if odds else -math.inf)
 
-    def hypothesis(self) -> Hypothesis:
-        text = self._gap.model.detokenize(self.ids)
-        confidence = tuple(map(math.exp, self.logs[: len(self.ids)]))
-        return Hypothesis(row=NO_ROW, text=text, ids=tuple(self.ids), confidence=confidence, read=tuple(self.logs))
+
+def _hypothesis(gap: Gap, said: Said, end: float) -> Hypothesis:
+    confidence = tuple(map(math.exp, said.logs))
+    text, read = gap.model.detokenize(said.ids), (*said.logs, end)
+    return Hypothesis(row=NO_ROW, text=text, ids=tuple(said.ids), confidence=confidence, read=read)

@@ -197,6 +197,11 @@ class Text(Protocol):
         """Tokens after the context."""
         ...
 
+    @property
+    def is_read(self) -> bool:
+        """Whether what follows it is known without a pass."""
+        ...
+
 
 class CausalHead(Protocol):
     """A model that says what follows each token of a text."""
@@ -206,8 +211,8 @@ class CausalHead(Protocol):
         """Tokens that end an answer where the model writes them."""
         ...
 
-    def begin(self, context: Context) -> Text:
-        """A text without a token after the context."""
+    def begin(self, context: Context, suffix: Sequence[int] = (), written: Sequence[int] = ()) -> Text:
+        """A text that has `written` after the context, in a gap before a pinned `suffix`."""
         ...
 
     def check(self, text: Text, tree: DraftTree) -> Tensor:
@@ -313,6 +318,14 @@ class Capabilities(Protocol):
         return None
 
     @property
+    def drafter(self) -> Model | None:
+        """A smaller model, what its canvases say is worth checking; None: there is none beside it."""
+        return None
+
+    def draft_with(self, drafter: Model) -> None:
+        """Have a smaller model beside it from now on. Without a use for that: nothing."""
+
+    @property
     def denoiser(self) -> CanvasDenoiser | None:
         """Denoises whole canvases; then `step`, `head` and `score` must not be used."""
         return None
@@ -374,16 +387,7 @@ class Model(Capabilities, Protocol):
 class LeftToRight(Model, Protocol):
     """Its encoder predicts next tokens: the same weights are an autoregressive model, too."""
 
-    def next_tokens(
-        self,
-        ids: Sequence[int],
-        choose: Callable[[Tensor], Tensor] = torch.argmax,
-        suffix: Sequence[int] | None = None,
-        begun: Sequence[int] = (),
-        guess: Callable[[], Sequence[int]] = tuple,
-    ) -> Iterator[int]:
-        """Next tokens behind `ids` and `begun`, as `choose` takes them from logits [1, V], with a cache of keys and
-        values, without end. With a pinned `suffix` they are those of the gap before it, whose first ones are `begun`,
-        where the model reads that; there `guess` is asked before each forward pass what may come, and as far as that
-        is what is chosen, one pass is enough."""
+    def next_tokens(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor] = torch.argmax) -> Iterator[int]:
+        """Next tokens after `ids`, as `choose` takes them from logits [1, V], with a cache of keys and values, without
+        end."""
         ...

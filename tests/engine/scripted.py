@@ -30,6 +30,7 @@ class ScriptedContext:
 @dataclass(frozen=True, eq=False)
 class ScriptedText:
     written: tuple[int, ...] = ()
+    is_read: bool = False
 
 
 @dataclass
@@ -87,8 +88,8 @@ class Scripted(Capabilities):
     def encode(self, ids: Sequence[int]) -> ScriptedContext:
         return ScriptedContext(tuple(ids))
 
-    def begin(self, context: Context) -> Text:
-        return ScriptedText()
+    def begin(self, context: Context, suffix: Sequence[int] = (), written: Sequence[int] = ()) -> Text:
+        return ScriptedText(tuple(written))
 
     def check(self, text: Text, tree: DraftTree) -> Tensor:
         self.trees.append(tree)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from engine.fill.executor import drive
 from engine.fill.gap import Gap
 from engine.fill.lengths.strategies import Fitted, Fitting
 from engine.fill.pipeline import Parts, infill
-from engine.models.base import LeftToRight, Model
+from engine.models.base import DraftTree, LeftToRight, Model
 from engine.models.logits import dense
 
 _SHORTEST_MEETING = 3
@@ -51,7 +52,7 @@ def fill_by_causal_head(model: LeftToRight, request: FillRequest, *, sampled: bo
         head = model.tokenize(gap.prompt.head)
         ids, most = [*head], request.max_tokens if request.width is None else request.width
         stops = {model.info.end_id, *model.info.forbidden_ids} if request.width is None else set[int | None]()
-        for token in model.next_tokens((*gap.prompt.context, *head), choose if sampled else likeliest, gap.suffix):
+        for token in gap_tokens(gap, head, choose if sampled else likeliest):
             gap.steps += 1
             if token in stops:
                 break
@@ -62,6 +63,18 @@ def fill_by_causal_head(model: LeftToRight, request: FillRequest, *, sampled: bo
 
     generator = torch.Generator(device=model.info.device).manual_seed(request.seed)
     return drive(model, infill(model, request, parts=Parts(renoise=False, strategy=strategy)))
+
+
+def gap_tokens(gap: Gap, begun: Sequence[int], choose: Callable[[Tensor], Tensor] = likeliest) -> Iterator[int]:
+    """Tokens of a gap that follow the first ones, without end, as `choose` takes them from logits [1, V]."""
+    head, known = gap.model.causal, tuple[int, ...]()
+    assert head is not None
+    text = head.begin(gap.context, gap.suffix, begun)
+    while True:
+        tree = DraftTree(ids=known, parents=tuple(range(-1, len(known) - 1)))
+        known = (int(choose(head.check(text, tree)[-1:])),)
+        text = head.accept(text, range(len(tree.ids)))
+        yield known[0]
 
 
 def answered(model: Model, text: str, tokens: int, *, width: int, forwards: int, began: float) -> Filled:

@@ -13,14 +13,27 @@ from torch import Tensor
 from engine.common.errors import ModelError
 from engine.common.sequences import common_head
 from engine.models.adapters.metadata import fingerprint_of
-from engine.models.base import PIECE, READ_ON, Capabilities, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text
+from engine.models.base import (
+    PIECE,
+    READ_ON,
+    Capabilities,
+    Context,
+    DraftTree,
+    Model,
+    ModelInfo,
+    Noise,
+    Rows,
+    Sampling,
+    Text,
+)
 from engine.models.causal.chat import ChatTemplate
 from engine.models.causal.opening import Coder, coder_of, open_coder
 from engine.models.causal.prompt import CausalPrompt
-from engine.models.causal.text import CausalContext, CausalText, Checked, check_path, depths, seen, tree_of
+from engine.models.causal.text import CausalContext, CausalText, Checked, seen, tree_of
 from engine.models.checkpoints.directory import Checkpoint
 from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.checkpoints.working import CONTEXT, PASS
+from engine.models.drafts import check_path, depths
 from engine.models.kv_cache import KVCache, Reuse, cache_budget
 from engine.models.logits import Head, Logits
 from engine.models.masked.network import MaskedNetwork
@@ -53,6 +66,7 @@ class Causal(Capabilities):
     """A context to be encoded when nothing else is to do."""
     owner: object = None
     """Whose contexts it relies on, where others with other weights share its cache."""
+    _drafter: Model | None = None
     _scratch: CausalText | None = None
     """The text whose tree stands behind it in its store."""
 
@@ -100,6 +114,14 @@ class Causal(Capabilities):
         self.network, self.info = network, info
         network.lay_out()
         self.head = Head(network.logits, info.noise.vocab_size)
+
+    @property
+    def drafter(self) -> Model | None:
+        return self._drafter
+
+    def draft_with(self, drafter: Model) -> None:
+        """Have a smaller model beside it."""
+        self._drafter = drafter
 
     def detokenize(self, ids: Sequence[int]) -> str:
         return self.vocabulary.text(ids)
@@ -154,9 +176,10 @@ class Causal(Capabilities):
         self.cache.trim()
         return context
 
-    def begin(self, context: Context) -> CausalText:
+    def begin(self, context: Context, suffix: Sequence[int] = (), written: Sequence[int] = ()) -> CausalText:
+        """The suffix stands in the context."""
         assert isinstance(context, CausalContext)
-        return CausalText(context=context)
+        return CausalText(context=context, written=tuple(written))
 
     @torch.inference_mode()
     def check(self, text: Text, tree: DraftTree) -> Tensor:

@@ -37,6 +37,10 @@ class CausalText:
     """What `accept` chooses from."""
 
     @property
+    def is_read(self) -> bool:
+        return self.last is not None
+
+    @property
     def ids(self) -> tuple[int, ...]:
         return (*self.context.ids, *self.written)
 
@@ -48,17 +52,6 @@ class Checked:
     tree: DraftTree
     hidden: Tensor = field(repr=False)
     """[N, E] of its tokens."""
-
-
-def depths(tree: DraftTree) -> list[int]:
-    """How far after the text's last token each token of a tree is: 1 at a root. Raises ValueError for a token that does
-    not come after the one before it."""
-    found: list[int] = []
-    for at, parent in enumerate(tree.parents):
-        if not -1 <= parent < at:
-            raise ValueError(f"Token {at} of a draft follows {parent}.")
-        found.append(1 if parent < 0 else found[parent] + 1)
-    return found
 
 
 def seen(tree: DraftTree, before: int, known: int) -> Tensor:
@@ -89,12 +82,3 @@ def tree_of(drafts: Sequence[Sequence[int]]) -> tuple[DraftTree, list[list[int]]
             path.append(at)
         paths.append(path)
     return DraftTree(ids=tuple(ids), parents=tuple(parents)), paths
-
-
-def check_path(tree: DraftTree, path: Sequence[int]) -> None:
-    """Raises ValueError for indices that are no path from a root on."""
-    before = -1
-    for at in path:
-        if not 0 <= at < len(tree.ids) or tree.parents[at] != before:
-            raise ValueError(f"Token {at} of a draft does not follow {before}.")
-        before = at

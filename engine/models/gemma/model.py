@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from engine.models.adapters.metadata import fingerprint_of
-from engine.models.base import PIECE, READ_ON, Context, ModelInfo, Noise, Rows, Sampling
+from engine.models.base import PIECE, READ_ON, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text
 from engine.models.canvas_model import CanvasModel
 from engine.models.checkpoints.directory import Checkpoint, read_json_if_there
 from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.checkpoints.working import PASS
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
-from engine.models.gemma.reading import Read, Reading
+from engine.models.gemma.reading import GapText, Read, Reading
 from engine.models.kv_cache import EncodedContext, Part, Reuse, asked_of, uploaded, window_mask
 from engine.models.logits import Logits, log_probabilities
 from engine.models.network import Attend
@@ -178,63 +178,58 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         answers = self.network.logits(hidden[0, 0])[RESERVED : RESERVED + len(WIDTHS)]
         return dict(zip(WIDTHS, answers.softmax(dim=-1).tolist(), strict=True))
 
-    def next_tokens(
-        self,
-        ids: Sequence[int],
-        choose: Callable[[Tensor], Tensor] = torch.argmax,
-        suffix: Sequence[int] | None = None,
-        begun: Sequence[int] = (),
-        guess: Callable[[], Sequence[int]] = tuple,
-    ) -> Iterator[int]:
-        """Next tokens behind `ids` and `begun`, as `choose` takes them from logits [1, V] of the causal encoder; with a
-        pinned `suffix` those of a gap that begins so, if the model has learnt where gaps end."""
-        if suffix is not None and self.info.end_id is not None:
-            return self._tokens_of_gap(ids, choose, suffix, begun, guess)
-        return self._tokens_behind([*ids, *begun], choose)
+    @property
+    def causal(self) -> Self:
+        """The encoder, with the head."""
+        return self
 
-    def _tokens_behind(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor]) -> Iterator[int]:
+    @property
+    def ends(self) -> frozenset[int]:
+        """Nothing, of a model that never learnt where a gap ends."""
+        return frozenset(() if self.info.end_id is None else (self.info.end_id,))
+
+    def begin(self, context: Context, suffix: Sequence[int] = (), written: Sequence[int] = ()) -> GapText:
+        """What of it was scored just now, with others, is not read again."""
+        known, latest = own(context), self._latest
+        reading = Reading.of(known, None if self.info.end_id is None else suffix, [written])
+        text = GapText(reading=reading, store=known.store.copy(known.length))
+        places = latest.places(text.store.ids, reading) if latest is not None else None
+        if latest is not None and places:
+            for index, (key, value) in enumerate(latest.kept):
+                text.store.update(known.length, index, key[:, :, places], value[:, :, places])
+            text.read, text.last = len(places), latest.hidden[0, places[-1] - latest.reading.question - 1][None]
+        return text
+
+    @torch.inference_mode()
+    def check(self, text: Text, tree: DraftTree) -> Tensor:
+        """Of what follows the text in its gap, and each token of the tree."""
+        assert isinstance(text, GapText)
+        reading, last = text.reading.with_tree(tree), text.last
+        hidden = text.last if last is not None and not tree.ids else self._drafts_read(text, reading)
+        assert hidden is not None
+        text.read, text.last, text.checked = len(text.reading.ids), hidden[:1], (tree, hidden[1:])
+        return self.network.logits(hidden)
+
+    def _drafts_read(self, text: GapText, reading: Reading) -> Tensor:
+        """States [1 + N, E] of a text's last token and the drafts of a reading that goes on from it."""
+        first = len(text.reading.ids) - (text.last is None)
+        keep = partial(text.store.update, reading.length + text.read)
+        hidden = self._read_on(reading, keep, first, text.read)[0]
+        return hidden if text.last is None else torch.cat((text.last, hidden))
+
+    @torch.inference_mode()
+    def accept(self, text: Text, path: Sequence[int]) -> GapText:
+        """A text goes on in one way alone: what was checked before is no use any more."""
+        assert isinstance(text, GapText)
+        return text.accept(path)
+
+    def next_tokens(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor] = torch.argmax) -> Iterator[int]:
+        """Next tokens after `ids`, as `choose` takes them from logits [1, V] of the causal encoder."""
         read = list(ids)
         while True:
             _, last = self._read(read, again=1)
             read.append(int(choose(self.network.logits(last)[0])))
             yield read[-1]
-
-    def _tokens_of_gap(
-        self,
-        ids: Sequence[int],
-        choose: Callable[[Tensor], Tensor],
-        suffix: Sequence[int],
-        begun: Sequence[int],
-        guess: Callable[[], Sequence[int]],
-    ) -> Iterator[int]:
-        known = own(self.encode(ids))
-        store = known.store.copy(known.length)
-        reading, read = Reading.of(known, suffix, [begun]), 0
-        latest, self._latest = self._latest, None
-        if latest is not None and (places := latest.places([*ids], reading)):
-            # What was begun was read with others just now.
-            with torch.inference_mode():
-                for index, (key, value) in enumerate(latest.kept):
-                    store.update(known.length, index, key[:, :, places], value[:, :, places])
-                last = latest.hidden[:, places[-1] - latest.reading.question - 1]
-                token = int(choose(self.network.logits(last)))
-            read, reading = len(places), reading.with_tokens([token])
-            yield token
-        while True:
-            guessed = guess()
-            with torch.inference_mode():
-                keep = partial(store.update, known.length + read)
-                hidden = self._read_on(reading.with_tokens(guessed), keep, len(reading.ids) - 1, read)
-                said = self.network.logits(hidden[0]).split(1)
-            read = len(reading.ids)
-            for logits, guessed_token in zip(said, (*guessed, None), strict=True):
-                with torch.inference_mode():
-                    token = int(choose(logits))
-                reading = reading.with_tokens([token])
-                yield token
-                if token != guessed_token:
-                    break
-                read += 1
 
     @torch.inference_mode()
     def _read(self, ids: Sequence[int], again: int = 0) -> tuple[EncodedContext, Tensor]:

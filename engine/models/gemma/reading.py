@@ -8,9 +8,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from engine.models.kv_cache import EncodedContext
+from engine.models.base import DraftTree
+from engine.models.drafts import check_path, depths
+from engine.models.kv_cache import EncodedContext, KeyValues
 from engine.models.network import bias
 from engine.models.prompts.layout import question, reading
+
+NOTHING = DraftTree(ids=(), parents=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +28,8 @@ class Reading:
     positions: tuple[int, ...]
     texts: tuple[int, ...]
     """The number of the text that a token belongs to, from 1 on; 0: it comes before all of them."""
+    tree: DraftTree = NOTHING
+    """Drafts behind the last text, whose tokens are the last ones here."""
 
     @classmethod
     def of(cls, known: EncodedContext, pinned: Sequence[int] | None, texts: Sequence[Sequence[int]]) -> Reading:
@@ -50,6 +56,17 @@ class Reading:
             texts=(*self.texts, *[number] * count),
         )
 
+    def with_tree(self, tree: DraftTree) -> Reading:
+        """With drafts of how the last text goes on."""
+        number, last = self.texts[-1], self.positions[-1]
+        return replace(
+            self,
+            ids=(*self.ids, *tree.ids),
+            positions=(*self.positions, *(last + depth for depth in depths(tree))),
+            texts=(*self.texts, *[number] * len(tree.ids)),
+            tree=tree,
+        )
+
     def mask(self, read: int, window: int | None, device: torch.device, dtype: torch.dtype) -> Tensor:
         """What is added to scores [1, 1, T - read, S + T], 0 or -inf: each token sees what is before it, but no other
         text; those of a text see the last token of the context once. S tokens of context are in the window of any."""
@@ -59,9 +76,49 @@ class Reading:
         mask = torch.ones(len(own), len(keys), dtype=torch.bool, device=device).tril_(self.length - first)
         mask[:, self.length - first :] &= (texts == 0) | (texts == texts[:, None])
         mask[texts > 0, self.length - first - 1] = False
+        drafts = mask[len(own) - len(self.tree.ids) :, len(keys) - len(self.tree.ids) :]
+        for at, parent in enumerate(self.tree.parents):
+            drafts[at] = drafts[parent] if parent >= 0 else False
+            drafts[at, at] = True
         if window is not None:
             mask &= keys > own[:, None] - window
         return bias(mask[None, None, read:], dtype)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class GapText:
+    """Tokens that are written in a gap one after the other."""
+
+    reading: Reading
+    """Has one text."""
+    store: KeyValues
+    """Its own, with keys and values of the context."""
+    read: int = 0
+    """Tokens of the reading that stand behind the context there."""
+    last: Tensor | None = None
+    """State [1, E] of the last token, where it is known."""
+    checked: tuple[DraftTree, Tensor] = (NOTHING, torch.empty(0))
+    """The drafts behind it there, and their states [N, E]."""
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        # The first token of the text is the last of the context.
+        return self.reading.ids[self.reading.texts.index(1) + 1 :]
+
+    @property
+    def is_read(self) -> bool:
+        return self.last is not None
+
+    def accept(self, path: Sequence[int]) -> GapText:
+        """With the drafts at `path`; raises ValueError for what is none."""
+        tree, hidden = self.checked
+        check_path(tree, path)
+        if not path:
+            return self
+        start = self.reading.length + len(self.reading.ids)
+        self.store.move(start, [start + at for at in path])
+        reading = self.reading.with_tokens([tree.ids[at] for at in path])
+        return GapText(reading=reading, store=self.store, read=len(reading.ids), last=hidden[path[-1]][None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

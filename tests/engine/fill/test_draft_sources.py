@@ -1,5 +1,7 @@
 """What may come next, before a model has said it."""
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,8 +10,8 @@ from engine.fill.draft_sources import AHEAD, LONGEST, PLACES, SHORTEST, DraftSou
 SUFFIX = [50, 51, 52]
 
 
-def drafts(context: list[int], written: list[int], **more: list[list[int]]) -> list[list[int]]:
-    sources = DraftSources(context, SUFFIX, stops=frozenset((99,)), **more)
+def drafts(context: list[int], written: list[int], texts: Sequence[Sequence[int]] = ()) -> list[list[int]]:
+    sources = DraftSources(context, SUFFIX, texts, stops=frozenset((99,)))
     return [[*each.ids] for each in sources.after(written)]
 
 

@@ -1,13 +1,16 @@
 """What the causal encoder writes by itself, beside what canvases say."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from dataclasses import replace as replace_hypothesis
-from itertools import takewhile
+from itertools import islice, repeat, takewhile
 from typing import Any
 
 import pytest
+import torch
 from msgspec.structs import replace
+from torch import Tensor
 
 from engine.common.request import FillRequest
 from engine.fill.deadline import Deadline
@@ -19,6 +22,8 @@ from engine.fill.opening import open_gap
 from engine.fill.pipeline import Parts, fill, infill
 from engine.fill.ranking import NATS, standing
 from engine.fill.second_opinion import HANDICAP, LONGEST, second_opinion
+from engine.lab.baselines.left_to_right import gap_tokens
+from engine.models.base import DraftTree
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.oracle.model import Case, Oracle
 
@@ -65,21 +70,43 @@ def opinion(gap: Gap, *others: Hypothesis) -> list[Hypothesis]:
 def test_it_is_what_the_model_finds_likeliest_token_after_token(model: DiffusionGemma):
     gap = gap_of(model)
     (made,) = opinion(gap)
-    tokens = model.next_tokens(gap.prompt.context, suffix=gap.suffix)
-    assert [*made.ids] == [*takewhile(lambda token: token != model.info.end_id, tokens)]
+    assert [*made.ids] == [*takewhile(lambda token: token != model.info.end_id, gap_tokens(gap, ()))]
     assert made.text == model.detokenize(made.ids)
     assert (made.row, made.syntax, made.handicap) == (NO_ROW, "ok", HANDICAP)
     # What follows its like in the file is guessed, and one pass says whether it is right.
     assert 1 < gap.written < len(made.ids)
 
 
-def saying(model: DiffusionGemma, tokens: Sequence[int]) -> Any:
-    """`model.next_tokens`, if it found these the likeliest and the gap's end behind them."""
+@dataclass(frozen=True)
+class ToldText:
+    written: tuple[int, ...]
+    is_read: bool = False
 
-    def next_tokens(*given: object) -> Iterator[int]:
-        yield from (*tokens, model.info.end_id)
 
-    return next_tokens
+def say(monkeypatch: pytest.MonkeyPatch, model: DiffusionGemma, tokens: Iterable[int]) -> None:
+    """Let the model find these the likeliest, and the gap's end after them."""
+    told = [*islice(tokens, LONGEST + 2), model.info.end_id]
+    trees: list[DraftTree] = []
+
+    def check(text: ToldText, tree: DraftTree) -> Tensor:
+        trees.append(tree)
+        logits = torch.zeros(1 + len(tree.ids), model.vocabulary.size)
+        depths = [len(text.written)]
+        for parent in tree.parents:
+            depths.append(depths[parent + 1] + 1)
+        for row, depth in zip(logits, depths, strict=True):
+            row[told[min(depth, len(told) - 1)]] = 30.0
+        return logits
+
+    def accept(text: ToldText, path: Sequence[int]) -> ToldText:
+        return ToldText((*text.written, *(trees[-1].ids[at] for at in path)))
+
+    def begin(context: object, suffix: object, written: Sequence[int]) -> ToldText:
+        return ToldText(tuple(written))
+
+    monkeypatch.setattr(model, "begin", begin)
+    monkeypatch.setattr(model, "check", check)
+    monkeypatch.setattr(model, "accept", accept)
 
 
 def test_a_text_that_ends_within_a_character_is_not_offered(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
@@ -88,14 +115,14 @@ def test_a_text_that_ends_within_a_character_is_not_offered(model: DiffusionGemm
     assert "\N{REPLACEMENT CHARACTER}" in model.detokenize(tokens)
     gap = gap_of(model, FillRequest(prefix='print("', suffix='")\n', language="python"))
     for said, offered in ((model.tokenize("größe"), True), (tokens, False)):
-        monkeypatch.setattr(model, "next_tokens", saying(model, said))
+        say(monkeypatch, model, said)
         assert bool(opinion(gap)) == offered
 
 
 @pytest.fixture
 def unguessed(monkeypatch: pytest.MonkeyPatch) -> None:
     """One forward pass a token."""
-    monkeypatch.setattr("engine.fill.second_opinion._GUESSED", 0)
+    monkeypatch.setattr("engine.fill.second_opinion._ROWS", 1)
 
 
 @pytest.mark.usefixtures("unguessed")
@@ -182,20 +209,16 @@ def test_a_single_line_stays_one(model: DiffusionGemma):
 
 
 def test_what_adds_a_problem_is_not_offered(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(model, "next_tokens", saying(model, model.tokenize("width * height")))
+    say(monkeypatch, model, model.tokenize("width * height"))
     assert [made.text for made in opinion(gap_of(model))] == ["width * height"]
-    monkeypatch.setattr(model, "next_tokens", saying(model, model.tokenize("width * (height")))
+    say(monkeypatch, model, model.tokenize("width * (height"))
     assert opinion(gap_of(model)) == []
 
 
+@pytest.mark.usefixtures("unguessed")
 @pytest.mark.parametrize(("most", "written"), [(3, 4), (96, LONGEST + 1)])
 def test_what_has_no_end_ends(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch, most: int, written: int):
-    def next_tokens(ids: object, choose: object, suffix: object, begun: object, guess: Any) -> Iterator[int]:
-        while True:
-            guess()
-            yield model.tokenize("x")[0]
-
-    monkeypatch.setattr(model, "next_tokens", next_tokens)
+    say(monkeypatch, model, repeat(model.tokenize("x")[0]))
     gap = gap_of(model, replace(REQUEST, max_tokens=most))
     assert (opinion(gap), gap.written) == ([], written)
 
@@ -228,7 +251,7 @@ def test_the_width_is_that_of_what_it_wrote(model: DiffusionGemma, monkeypatch: 
     wide = model.tokenize("self.depth = max(width, height, depth)")
     gap = gap_of(model)
     assert len(wide) != max(gap.told, key=gap.told.__getitem__)
-    monkeypatch.setattr(model, "next_tokens", saying(model, wide))
+    say(monkeypatch, model, wide)
 
     def nothing(gap: Gap, fitted: object, rounds: int) -> Iterator[None]:
         yield from ()

@@ -14,10 +14,14 @@ from msgspec.structs import replace
 from transformers import DiffusionGemmaForBlockDiffusion
 
 from engine.common.request import FillRequest, RecentEdit
+from engine.fill.causal_decoding import Reach, Said, decode
+from engine.fill.draft_sources import DraftSources
+from engine.fill.draft_tree import TokenDraft
 from engine.fill.lengths.strategies import ASKED
 from engine.fill.loading import load
+from engine.fill.opening import open_gap
 from engine.fill.pipeline import fill
-from engine.lab.baselines.left_to_right import fill_by_causal_head
+from engine.lab.baselines.left_to_right import fill_by_causal_head, gap_tokens
 from engine.learn.contexts import ContextRow, Contexts, attend_within, contexts
 from engine.learn.examples import Example
 from engine.learn.export import export, keep_threshold, loss_table
@@ -208,31 +212,32 @@ def test_a_gap_is_scored_with_its_end_as_it_was_trained(asked: DiffusionGemma):
 @pytest.mark.parametrize("right", [0, 1, 3, 9])
 def test_a_gap_is_written_alike_whatever_is_guessed(asked: DiffusionGemma, begun: int, right: int):
     """Each pass tells one token more than is guessed rightly."""
-    prompt = asked.prompt(REQUEST)
-    written = [*islice(asked.next_tokens(prompt.context, suffix=prompt.suffix), 12)]
-    said, passes = written[:begun], 0
+    asked.forget()
+    gap = open_gap(asked, REQUEST)
+    written = [*islice(gap_tokens(gap, ()), 12)]
+    wanted, said, passes = written, Said(ids=written[:begun]), 0
+    wrong = next(token for token in range(RESERVED, 999) if token not in written)
 
-    def guess() -> list[int]:
-        nonlocal passes
-        passes += 1
-        return [*written[len(said) :][:right], *[written[0] + 1] * (4 - right)]
+    class Guesses(DraftSources):
+        def after(self, written: Sequence[int]) -> list[TokenDraft]:
+            nonlocal passes
+            passes += 1
+            return [TokenDraft(ids=[*wanted[len(written) :][:right], *[wrong] * (4 - right)], likely=0.95)]
 
-    for token in asked.next_tokens(prompt.context, suffix=prompt.suffix, begun=written[:begun], guess=guess):
-        said.append(token)
-        if len(said) == len(written):
-            break
-    assert said == written
+    reach = Reach(most=len(written), banned=[END])
+    assert [*decode(gap, asked, said, Guesses(()), reach)] == [None] * passes
+    assert said.ids == written
     assert passes == math.ceil((len(written) - begun) / (1 + right))
 
 
 @torch.no_grad()
 def test_a_gap_is_written_token_by_token_as_it_was_trained(asked: DiffusionGemma):
-    prompt = asked.prompt(REQUEST)
-    written = [*islice(asked.next_tokens(prompt.context, suffix=prompt.suffix), 6)]
+    gap = open_gap(asked, REQUEST)
+    prompt, written = gap.prompt, [*islice(gap_tokens(gap, ()), 6)]
     batch, question = trained_on(asked, written)
     hidden = asked.network.encode(batch.ids, batch.position, attend_within(asked.network, batch))
     assert written == asked.network.logits(hidden[0, question + 1 : -1]).argmax(dim=-1).tolist()
-    assert written == [*islice(asked.next_tokens(prompt.context, suffix=prompt.suffix), 6)]
+    assert written == [*islice(gap_tokens(open_gap(asked, REQUEST), ()), 6)]
     # Nothing of it is left in the context that was read.
     assert asked.score(asked.encode(prompt.context), [written], prompt.suffix)[0][:-1] == pytest.approx(
         asked.network.logits(hidden[0, question + 1 : -1]).log_softmax(dim=-1).max(dim=-1).values.tolist(), abs=1e-4

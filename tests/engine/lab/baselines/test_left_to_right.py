@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from engine.common.errors import BadInput
 from engine.common.request import FillRequest
 from engine.lab.baselines.generate import fill_by_generate, generate
-from engine.lab.baselines.left_to_right import cut, fill_by_causal_head, fill_left_to_right, meeting
+from engine.lab.baselines.left_to_right import cut, fill_by_causal_head, fill_left_to_right, gap_tokens, meeting
 from engine.lab.baselines.released_class import released_class
 from engine.lab.eval.rows import ROWS, chosen_rows, possible
 from engine.models.base import Prompt
@@ -55,15 +55,14 @@ def test_the_causal_head_writes_as_many_tokens_as_told_greedy_or_drawn(
     model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch
 ):
     said: list[list[int]] = []
-    real = model.next_tokens
 
-    def next_tokens(*given: Any) -> Iterator[int]:
+    def tokens(*given: Any) -> Iterator[int]:
         said.append([])
-        for token in real(*given):
+        for token in gap_tokens(*given):
             said[-1].append(token)
             yield token
 
-    monkeypatch.setattr(model, "next_tokens", next_tokens)
+    monkeypatch.setattr("engine.lab.baselines.left_to_right.gap_tokens", tokens)
     told = replace(REQUEST, width=12)
     head = model.tokenize(model.prompt(told).head)
     for seed, sampled in ((0, False), (1, False), (0, True), (1, True)):
@@ -79,11 +78,12 @@ def test_what_the_causal_head_writes_is_validated(model: DiffusionGemma, monkeyp
     def prompt(asked: FillRequest) -> Prompt:
         return Prompt(context=tuple(model.tokenize(asked.prefix)), suffix=())
 
-    def next_tokens(context: object, choose: object, suffix: object) -> Iterator[int]:
+    monkeypatch.setattr(model, "prompt", prompt)
+
+    def tokens(*given: object) -> Iterator[int]:
         return iter(ids)
 
-    monkeypatch.setattr(model, "prompt", prompt)
-    monkeypatch.setattr(model, "next_tokens", next_tokens)
+    monkeypatch.setattr("engine.lab.baselines.left_to_right.gap_tokens", tokens)
     filled = fill_by_causal_head(model, replace(REQUEST, language="python", width=len(ids)))
     assert [(each.text.strip(), each.syntax) for each in filled.candidates] == [("th", "ok")]
 
