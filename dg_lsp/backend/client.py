@@ -83,9 +83,10 @@ class EngineClient:
         self._deaths = 0
         return filled
 
-    async def analyze(self, text: str, cursor: int, language: str) -> Analysis:
-        """Syntax errors in a text and the placeholder at a cursor, without the model. Raises EngineFailure."""
-        message = messages.Analyze(id=next(self._ids), text=text, cursor=cursor, language=language)
+    async def analyze(self, text: str, cursor: int, language: str, start: int | None = None) -> Analysis:
+        """Syntax errors in a text, the placeholder at a cursor, and what could be done with the selection from `start`
+        to it, without the model. Raises EngineFailure."""
+        message = messages.Analyze(id=next(self._ids), text=text, cursor=cursor, start=start, language=language)
         return (await self._ask(message, messages.AnalyzeReply, self.timeouts.analyze_s)).analysis
 
     async def warm(self) -> None:

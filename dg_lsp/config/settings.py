@@ -137,6 +137,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             '"on_key": only when you press its key.'
         ),
     ] = "auto"
+    rewrites: Annotated[
+        dict[str, str],
+        Meta(description='Rewrites of your own in the list of code actions: {"Log it": "Log the arguments."}.'),
+    ] = {}
     stats: Annotated[bool, by_user("Count accepted and rejected suggestions, on this machine only.")] = True
     inline: Annotated[InlineSettings, Meta(description="Ghost text.")] = InlineSettings()
     context: Annotated[ContextSettings, Meta(description="What the model sees beside the document.")] = (
@@ -203,6 +207,8 @@ _WORDS = {
 
 def _expected(schema: Mapping[str, Any]) -> str:
     """The valid values in words."""
+    if schema.get("additionalProperties", {}).get("type") == "string":
+        return "a table of texts"
     if "anyOf" in schema:
         return " or ".join(map(_expected, schema["anyOf"]))
     if "enum" in schema:

@@ -20,21 +20,22 @@ class Analyses:
 
     def __init__(self, resident: Resident) -> None:
         self._resident = resident
-        self._latest: tuple[Snapshot, int, Analysis] | None = None
+        self._latest: tuple[Snapshot, tuple[int | None, int], Analysis] | None = None
 
-    async def at(self, snapshot: Snapshot, cursor: int) -> Analysis:
-        """A document's errors and the placeholder at a cursor; none where no engine runs. Raises EngineFailure."""
-        if self._latest and self._latest[0].is_as(snapshot) and self._latest[1] == cursor:
+    async def at(self, snapshot: Snapshot, cursor: int, start: int | None = None) -> Analysis:
+        """A document's errors, the placeholder at a cursor, and the rewrites of the selection from `start` to it; none
+        where no engine runs. Raises EngineFailure."""
+        if self._latest and self._latest[0].is_as(snapshot) and self._latest[1] == (start, cursor):
             return self._latest[2]
         client = self._resident.client
         if client.state.name not in ("unloaded", "loading", "ready") or len(snapshot.text) > LARGEST_CHARS:
             return NOTHING
-        found = await client.analyze(snapshot.as_code(snapshot.text), cursor, snapshot.content_language)
-        self.found(snapshot, cursor, found)
+        found = await client.analyze(snapshot.as_code(snapshot.text), cursor, snapshot.content_language, start)
+        self.found(snapshot, cursor, found, start)
         return found
 
-    def found(self, snapshot: Snapshot, cursor: int, analysis: Analysis) -> None:
-        self._latest = (snapshot, cursor, analysis)
+    def found(self, snapshot: Snapshot, cursor: int, analysis: Analysis, start: int | None = None) -> None:
+        self._latest = (snapshot, (start, cursor), analysis)
 
     def forget(self) -> None:
         self._latest = None

@@ -11,6 +11,7 @@ from lsprotocol.types import (
     CodeActionKind,
     CodeActionTriggerKind,
     Command,
+    Range,
 )
 
 from dg_lsp.backend.client import EngineFailure
@@ -18,9 +19,11 @@ from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import position_at, range_of, span_of
 from dg_lsp.edits.analyses import errors_in
 from dg_lsp.edits.edits import TITLES
+from dg_lsp.edits.rewrites import REWRITES, fix_instruction, fix_title, reported
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACTION_KINDS, FILL_HERE, FIX, REWRITE_SELECTION
 from dg_lsp.protocol.params import CodeActionContext, CodeActionParams
+from engine.common.analysis import Analysis
 
 REWRITE_KIND, FIX_KIND, FIX_ALL_KIND = ACTION_KINDS
 _converter = get_converter()
@@ -31,7 +34,11 @@ async def code_action(ls: EditorSession, params: CodeActionParams) -> list[CodeA
     if snapshot is None or snapshot.policy.off:
         return []
     start, end = span_of(snapshot.lines, params.range, snapshot.encoding)
-    found = [*_rewrite(ls, snapshot, start, end), *await _found(ls, snapshot, start, end, params.context)]
+    found = [
+        *_rewrite(ls, snapshot, start, end),
+        *_told(ls, snapshot, start, end, params.context),
+        *await _found(ls, snapshot, start, end, params.context),
+    ]
     if not snapshot.is_as(ls.documents.get(snapshot.uri)):
         return []  # The ranges are of an old text; the editor requests actions again.
     return [action for action in found if is_wanted(str(action.kind), params.context)]
@@ -44,16 +51,43 @@ def _rewrite(ls: EditorSession, snapshot: Snapshot, start: int, end: int) -> Ite
         yield _action(f"Rewrite selection{deaf}", REWRITE_KIND, REWRITE_SELECTION, snapshot, range=span)
 
 
+def _told(
+    ls: EditorSession, snapshot: Snapshot, start: int, end: int, context: CodeActionContext
+) -> Iterator[CodeAction]:
+    """The user's own rewrites of a selection, and what other servers report in it as something to be fixed."""
+    if not ls.resident.instructions:
+        return
+    if snapshot.text[start:end].strip():
+        span = range_of(snapshot.lines, start, end, snapshot.encoding)
+        for title, instruction in snapshot.policy.settings.rewrites.items():
+            yield _rewriting(title, REWRITE_KIND, snapshot, span, instruction)
+    for low, high, message in reported(snapshot, context.diagnostics or []):
+        span = range_of(snapshot.lines, low, high, snapshot.encoding)
+        yield _rewriting(fix_title(message), FIX_KIND, snapshot, span, fix_instruction(message))
+
+
+def _named(snapshot: Snapshot, analysis: Analysis) -> Iterator[CodeAction]:
+    """The rewrites that the grammar says apply."""
+    for each in analysis.rewrites:
+        span = range_of(snapshot.lines, each.start, each.end, snapshot.encoding)
+        title, instruction = REWRITES[each.kind]
+        yield _rewriting(title, REWRITE_KIND, snapshot, span, instruction)
+
+
+def _rewriting(title: str, kind: str, snapshot: Snapshot, span: Range, instruction: str) -> CodeAction:
+    return _action(title, kind, REWRITE_SELECTION, snapshot, range=span, instruction=instruction)
+
+
 async def _found(
     ls: EditorSession, snapshot: Snapshot, start: int, end: int, context: CodeActionContext
 ) -> list[CodeAction]:
     if not any(is_wanted(kind, context) for kind in ACTION_KINDS):
         return []
     try:
-        analysis = await ls.analyses.at(snapshot, end)
+        analysis = await ls.analyses.at(snapshot, end, start if start < end else None)
     except EngineFailure:
         return []  # No message: editors request actions at each move of the cursor.
-    actions: list[CodeAction] = []
+    actions = [*_named(snapshot, analysis)] if ls.resident.instructions else []
     errors = errors_in(analysis, snapshot.lines.line_start(start), snapshot.lines.line_end(end))
     if errors:
         what = f": {errors[0].what}" if errors[0].what else ""

@@ -157,7 +157,15 @@ class CompletionParams(_Params, frozen=True, kw_only=True):
     position: Position
 
 
+class ReportedProblem(_Params, frozen=True, kw_only=True):
+    """A problem that some server reports."""
+
+    range: Range
+    message: str = ""
+
+
 class CodeActionContext(_Params, frozen=True, kw_only=True):
+    diagnostics: Loose[list[Loose[ReportedProblem]]] = []
     only: Loose[list[Loose[str]] | None] = None
     trigger_kind: Loose[int] = CodeActionTriggerKind.Invoked
 

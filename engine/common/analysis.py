@@ -9,6 +9,11 @@ from engine.common.wire import Wire
 PlaceholderKind = Literal["body", "placeholder", "arguments"]
 
 
+RewriteKind = Literal[
+    "body", "hints", "docstring", "comment", "empty", "fstring", "template", "comprehension", "simplify"
+]
+
+
 class SyntaxErrorRegion(Wire, frozen=True, kw_only=True):
     """Whole lines `text[start:end]`, without the last line break, in which something is wrong."""
 
@@ -31,6 +36,14 @@ class Placeholder(Wire, frozen=True, kw_only=True):
     single_line: bool = False
 
 
+class Rewritable(Wire, frozen=True, kw_only=True):
+    """`text[start:end]` could be rewritten in a way that has a name."""
+
+    kind: RewriteKind
+    start: int
+    end: int
+
+
 class Analysis(Wire, frozen=True, kw_only=True):
     """What a text offers to somebody at a place in it."""
 
@@ -38,3 +51,5 @@ class Analysis(Wire, frozen=True, kw_only=True):
     """Of the whole text, in order."""
     placeholder: Placeholder | None = None
     """At the place."""
+    rewrites: tuple[Rewritable, ...] = ()
+    """Of what is selected, or of the function whose first line holds the place."""

@@ -100,12 +100,14 @@ class Analyze(Numbered, frozen=True, kw_only=True):
 
     text: str
     cursor: int
+    start: int | None = None
+    """Where the selection begins that ends at the cursor; None: nothing is selected."""
     language: str
     """LSP language identifier."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.cursor <= len(self.text):
-            raise ValueError("`cursor` must be an offset into `text`")
+        if not 0 <= (self.cursor if self.start is None else self.start) <= self.cursor <= len(self.text):
+            raise ValueError("`start` and `cursor` must be offsets into `text`, in order")
 
 
 class Cancel(Numbered, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from engine.common.errors import MalformedMessage, VersionMismatch
 from engine.common.frames import frame, plain, structured, unframe
 from engine.common.messages import ClientMessage, EngineMessage
 
-VERSION = 12
+VERSION = 13
 """Raised with every change of a message; both ends must have the same."""
 OTHER_VERSION = "The engine that runs is of another version of dg-lsp."
 """What a client says of an engine that refuses it for its version; the engine's own words count from its end."""

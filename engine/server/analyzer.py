@@ -45,7 +45,7 @@ class Analyzer:
         if len(own) >= _PER_CLIENT:
             self._fail(own[0], "superseded", "Newer texts came to be looked at.")
         self._open[key] = deliver
-        question = AnalyzeText(text=asked.text, language=language, cursor=asked.cursor)
+        question = AnalyzeText(text=asked.text, language=language, cursor=asked.cursor, start=asked.start)
         self._checker.submit(
             Ticket(
                 check=Check(question=question, budget_ms=ANALYZE_MS, left_ms=LEFT_MS),

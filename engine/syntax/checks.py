@@ -32,6 +32,7 @@ from engine.syntax.questions import (
     ValidateFills,
     Validations,
 )
+from engine.syntax.rewritable import rewritable
 from engine.syntax.roles import role_of
 from engine.syntax.signatures import calls_to_change
 from engine.syntax.syntax_errors import syntax_errors
@@ -66,7 +67,7 @@ class Checks:
                     return self._try_insertions(question, budget)
                 case AnalyzeText():
                     tree = self._trees.tree(question.text, question.language, budget)
-                    return tree and analyze(tree, question.cursor, budget)
+                    return tree and analyze(tree, question.cursor, budget, question.start)
                 case RolesOf():
                     tree = self._trees.tree(question.text, question.language, budget)
                     return tree and Roles(spans=tuple(role_of(tree, *span) for span in question.spans))
@@ -149,11 +150,15 @@ class Checks:
         return Insertions(count=count, found=tuple(found), done=done, spent_ms=spent_ms)
 
 
-def analyze(tree: SyntaxTree, cursor: int, budget: Budget) -> Analysis:
+def analyze(tree: SyntaxTree, cursor: int, budget: Budget, start: int | None = None) -> Analysis:
     """What a text offers to somebody at a place in it, without a model: for lists of actions."""
     text = parsed_text(tree, budget)
     errors = syntax_errors(text, budget) if text else ()
-    return Analysis(errors=errors, placeholder=placeholder_at(tree.text, cursor, tree.language))
+    return Analysis(
+        errors=errors,
+        placeholder=placeholder_at(tree.text, cursor, tree.language),
+        rewrites=rewritable(tree, cursor if start is None else start, cursor),
+    )
 
 
 def _remembered(known: dict[K, V], key: K, make: Callable[[], V]) -> V:

@@ -139,6 +139,8 @@ class AnalyzeText(Asks[Analysis], frozen=True, kw_only=True):
     text: str
     language: str
     cursor: int
+    start: int | None = None
+    """Where a selection begins that ends at the cursor."""
 
 
 class Roles(Wire, frozen=True, kw_only=True):

@@ -104,7 +104,9 @@ def _answers(reply: Reply, question: Question) -> bool:
         case AnalyzeText(), Analysis():
             place = reply.placeholder
             fits = place is None or 0 <= place.start <= place.end <= len(question.text)
-            return fits and _lie_in(reply.errors, len(question.text))
+            size = len(question.text)
+            fits = fits and all(0 <= each.start <= each.end <= size for each in reply.rewrites)
+            return fits and _lie_in(reply.errors, size)
         case _:
             return False
 

@@ -292,8 +292,8 @@ def command_of(action: dict[str, Any]) -> dict[str, Any]:
 
 async def test_an_empty_body_is_filled(one: Window):
     one.open(EMPTY_BODY)
-    (action,) = await actions(one, at(1, 5), only=["refactor"])
-    assert action["title"] == "Fill in the body"
+    named = {each["title"]: each for each in await actions(one, at(1, 5), only=["refactor"])}
+    action = named["Fill in the body"]
     await one.request("workspace/executeCommand", command_of(action))
     assert one.editor.buffer.text == FULL_BODY
     position = {"line": 3, "character": 0}
