@@ -126,17 +126,27 @@ def _imports(text: str) -> Iterator[str]:
 
 def _without_surroundings(request: FillRequest, code: str) -> str:
     """An answer without the lines around the selection that it may say again."""
-    lines, old = code.split("\n"), with_line_feeds(request.old).strip().split("\n")
-    before = [line.strip() for line in with_line_feeds(request.prefix).split("\n")[:-1]]
-    after = [line.strip() for line in with_line_feeds(request.suffix).split("\n")[1:]]
-    said = [line.strip() for line in lines]
-    start = _overlap(before, said)
-    if start and old[0].strip() not in said[:start]:
-        lines, said = lines[start:], said[start:]
+    lines, old = code.split("\n"), _full(with_line_feeds(request.old))
+    before, after = _full(with_line_feeds(request.prefix)), _full(with_line_feeds(request.suffix))
+    start = _overlap(before, _full(code))
+    if start and old[0] not in _full(code)[:start]:
+        lines = lines[_line_of(lines, start) :]
+    said = _full("\n".join(lines))
     end = _overlap(said, after)
-    if end and old[-1].strip() not in said[-end:]:
-        lines = lines[:-end]
-    return "\n".join(lines) if any(line.strip() for line in lines) else code
+    if end and old[-1] not in said[-end:]:
+        lines = lines[: _line_of(lines, len(said) - end)]
+    return "\n".join(lines).strip("\n") if any(line.strip() for line in lines) else code
+
+
+def _full(text: str) -> list[str]:
+    """The lines with something on them, without their indentation."""
+    return [line.strip() for line in text.split("\n") if line.strip()]
+
+
+def _line_of(lines: list[str], full: int) -> int:
+    """Which line the next one is, behind so many with something on them."""
+    places = [at for at, line in enumerate(lines) if line.strip()]
+    return places[full] if full < len(places) else len(lines)
 
 
 def _overlap(left: list[str], right: list[str]) -> int:

@@ -73,6 +73,7 @@ def test_a_selection_with_fences_gets_a_longer_one() -> None:
         ("def find(self, word):\n    return word\n\n    # end\n```", SAME),
         ("class Shelf:\n    def size(self):\n        return 1\n\n    def find(self):\n        pass\n```", FOUND),
         ("def find(self):\n    pass\n\ndef last(self):\n    return 2\n```", FOUND),
+        ("class Shelf:\n    def size(self):\n        return 1\n    def find(self):\n        pass\n```", FOUND),
         ("Sure, here is the code:\n", ""),
         ("I'm sorry, but I can't do that.", ""),
         ("\n```", ""),
