@@ -117,9 +117,7 @@ def _offered(gap: Gap, said: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
     """Those that may stand in the gap as they are; where they are too few, the heads of others that may."""
     language = language_of(gap.request.language)
     if language is None:
-        return [
-            _checked(gap, each, ValidatedFill(text=belonging(gap.request, each.text), verdict=None)) for each in said
-        ]
+        return [_checked(gap, each, belonging(gap.request, each.text)) for each in said]
     whole, broken = list[Hypothesis](), list[Hypothesis]()
     for each, found in zip(said, (yield from _validated(gap, language, said)), strict=True):
         if found and found.verdict and found.verdict.problems:

@@ -12,8 +12,9 @@ from itertools import accumulate
 from engine.common.newlines import with_line_feeds
 from engine.common.request import FillRequest
 
-FURTHER = 2
-"""Lines that may follow the first statement before the text goes on with what follows the cursor."""
+FURTHER = 1
+"""Lines that may follow the first statement before the text goes on with what follows the cursor. Of 48 development
+holes 0 to 6 fill as many with their very text; each line more costs passes where it never comes there."""
 _TELLING = 8
 """Characters other than white space by which a line is recognised that has only begun."""
 _COMMENTS = ("#", "//")

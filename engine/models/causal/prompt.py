@@ -32,7 +32,10 @@ class CausalPrompt(PromptLayout):
         following = self.behind(request, room)[0][:room]
         snippets = self._snippets(request, int(limit * _SNIPPET_SHARE))
         used = sum(len(each) + 1 for each in snippets) + FIXED + len(following) + bool(snippets)
-        kept, head = cut_at_cursor(self.before(request, limit - used), self.vocabulary)
+        before = self.before(request, limit - used)
+        # A line break is no token's beginning: to take it back would only invite more of them.
+        at_line = with_line_feeds(request.prefix[-1:]) == "\n"
+        kept, head = (before, "") if at_line else cut_at_cursor(before, self.vocabulary)
         return Prompt(
             context=tuple(context_ids(self._fim, following, kept, snippets)),
             suffix=tuple(following[:PINNED]),

@@ -164,3 +164,10 @@ def test_it_is_a_causal_head_whose_ends_are_its_markers(model: Causal, tmp_path:
     assert model.causal is model
     assert not model.ends & set(model.tokenize("def f(x):\n    return x\n"))
     assert {model.info.pad_id} < model.ends
+
+
+@pytest.mark.parametrize(("prefix", "head"), [("x = 1\n", ""), ("x = 1\r\n", ""), ("x = 1\n    ", "    "), ("f(", "(")])
+def test_what_is_taken_back_at_the_cursor_is_no_line_break(model: Causal, prefix: str, head: str):
+    prompt = model.prompt(FillRequest(prefix=prefix, suffix="\n"))
+    assert prompt.head.replace(" ", "") == head.replace(" ", "")
+    assert bool(prompt.head) == bool(head)
