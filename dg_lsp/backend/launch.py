@@ -78,7 +78,7 @@ def difference(wanted: Launch, running: EngineStatus) -> str:
             f"The engine is of dg-lsp {running.engine}, this window of {__version__}. It is replaced when the last "
             f"window of {running.engine} closes; `dg-lsp engine restart` does it now, for all editors."
         )
-    device = wanted.device if _is_on(wanted.device, running) else running.device_asked
+    device = wanted.device if _is_on(wanted.device, running) else running.requested_device
     unload_s, exit_s = running.unload_after_s, running.exit_after_s
     has = Launch(
         model=running.model,

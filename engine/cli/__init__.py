@@ -1,1 +1,1 @@
-"""The commands that need the engine's packages. They import torch only when they run, so that `--help` stays quick."""
+"""The commands that need the engine's packages. They import torch only when they run, so that `--help` is fast."""

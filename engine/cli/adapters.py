@@ -1,4 +1,4 @@
-"""`dg-lsp adapters`: what was learnt of which folders, and whether it is used."""
+"""`dg-lsp adapters`: the adapters of tuned folders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from engine.models.adapters.metadata import (
 )
 from engine.models.checkpoints.catalog import find
 
-name_argument = click.argument("name", metavar="NAME", help="As listed, or the folder that was learnt.")
+name_argument = click.argument("name", metavar="NAME", help="An adapter's name as listed, or its folder.")
 _HELD_OUT = "held out"
 
 
@@ -36,25 +36,25 @@ _HELD_OUT = "held out"
 @click.pass_context
 @one_line_errors()
 def adapters(context: click.Context) -> None:
-    """List what was learnt of which folders, for which models, and what it gained."""
+    """List adapters: their folders, models and gains."""
     if context.invoked_subcommand:
         return
     directories, begun = all_adapters(), unfinished()
     if not directories and not begun:
-        click.echo("Nothing was learnt yet: `dg-lsp tune FOLDER` learns a repository.")
+        click.echo("There are no adapters yet: `dg-lsp tune FOLDER` makes one for a repository.")
         return
     used = _used()
     for directory in directories:
         click.echo(shown("\n".join([directory.name, *(f"    {line}" for line in _lines(directory, used))])))
     for name in begun:
-        click.echo(f"{name}\n    not finished: the same `dg-lsp tune` goes on, `dg-lsp adapters rm {name}` drops it")
+        click.echo(f"{name}\n    unfinished: the same `dg-lsp tune` continues, `dg-lsp adapters rm {name}` deletes it")
 
 
 @adapters.command()
 @name_argument
 @one_line_errors()
 def rm(name: str) -> None:
-    """Remove an adapter from the disk, or a run that has made none yet."""
+    """Delete an adapter, or an unfinished run."""
     directory = adapters_dir() / name if name in unfinished() else _named(name)
     remove_adapter(directory)
     click.echo(shown(f"{directory.name} is gone."))
@@ -64,32 +64,32 @@ def rm(name: str) -> None:
 @name_argument
 @one_line_errors()
 def use(name: str) -> None:
-    """Have an adapter used for its folder, also one that gained nothing."""
+    """Enable an adapter for its folder, even if it gained nothing."""
     directory = _named(name)
     switch_adapter(directory, on=True)
-    click.echo(shown(f"{directory.name} is used for {read_metadata(directory).folder}, if it fits the model."))
+    click.echo(shown(f"{directory.name} is enabled for {read_metadata(directory).folder}, if it fits the model."))
 
 
 @adapters.command()
 @name_argument
 @one_line_errors()
 def off(name: str) -> None:
-    """Have an adapter used no more; it stays on the disk."""
+    """Disable an adapter; it stays on the disk."""
     directory = _named(name)
     switch_adapter(directory, on=False)
     click.echo(shown(f"{directory.name} is off."))
 
 
 def whether_used(metadata: AdapterMetadata) -> str:
-    """Why an adapter is not used, in a few words; empty: it is, by an engine that runs its model."""
+    """Why an adapter is not used, in a few words; empty: an engine with its model uses it."""
     if not metadata.on:
         return "off"
     try:
         own = fingerprint_of(find(metadata.model))
     except ModelError:
-        return f"off, as {metadata.model} is not on this machine any more"
+        return f"off: {metadata.model} is not on this machine any more"
     if own != metadata.fingerprint:
-        return f"off, as {metadata.model} has other weights now: run `dg-lsp tune {metadata.folder}` again"
+        return f"off: the weights of {metadata.model} have changed; run `dg-lsp tune {metadata.folder}` again"
     return ""
 
 
@@ -114,8 +114,8 @@ def _lines(directory: Path, used: set[str]) -> list[str]:
 def _gain(metadata: AdapterMetadata) -> str:
     before, after = metadata.before.get(_HELD_OUT), metadata.after.get(_HELD_OUT)
     if before is None or after is None:
-        return "what it gained is not known"
-    told = [
+        return "gain unknown"
+    figures = [
         f"{what} {old:.1%} -> {new:.1%}"
         for what, old, new in (
             ("exact", before.exact, after.exact),
@@ -124,12 +124,12 @@ def _gain(metadata: AdapterMetadata) -> str:
         if old is not None and new is not None
     ]
     if before.forwards is not None and after.forwards is not None:
-        told.append(f"passes a fill {before.forwards:.1f} -> {after.forwards:.1f}")
-    return f"{', '.join(told)} on {after.gaps} gaps"
+        figures.append(f"passes a fill {before.forwards:.1f} -> {after.forwards:.1f}")
+    return f"{', '.join(figures)} on {after.gaps} gaps"
 
 
 def _named(name: str) -> Path:
-    """Raises BadInput where no adapter, or more than one, goes by that name."""
+    """The adapter of that name or folder. Raises BadInput where there is none, or more than one."""
     directories = all_adapters()
     for each in directories:
         if each.name == name:
@@ -144,12 +144,12 @@ def _named(name: str) -> Path:
     if len(found) > 1:
         raise BadInput(f"Several adapters are for {folder}: name one of {', '.join(each.name for each in found)}.")
     if not found:
-        raise BadInput(f"There is no adapter {name}: `dg-lsp adapters` lists those that there are.")
+        raise BadInput(f"There is no adapter {name}: `dg-lsp adapters` lists all.")
     return found[0]
 
 
 def _used() -> set[str]:
-    """Folders whose adapters the engine that runs has in use."""
+    """Folders whose adapters the running engine has loaded."""
     try:
         status = ask_status()
     except EngineError:

@@ -1,4 +1,4 @@
-"""Answers for the commands: of the engine that all editors share, or of a model in this process."""
+"""Answers for the commands, from the engine that all editors share or from a model in this process."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ from engine.common.request import Filled, FillRequest
 from engine.server.settings import EngineOptions, with_given, write_options
 
 _SILENCE_S = EngineOptions().stall_s + 30
-"""An engine replaces a model that hangs by itself, and says so."""
+"""Time limit of an answer. The engine reports a hung model by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     filled: Filled
     source: str
-    """Where it comes from: "in this process", say."""
+    """Where the answer is from, such as "in this process"."""
     instructed: bool
-    """Whether the model follows instructions; known where the request has one."""
+    """Whether the model follows instructions; only known if the request has one."""
 
 
 def answer(
     request: FillRequest, model: str | None, device: str | None, *, engine: bool, on_draft: OnDraft | None = None
 ) -> Answer:
-    """Of the engine, which is started where none runs; of a model in this process where `engine` says so, or the one
-    that runs has another model or device than is named here. `on_draft` is told the canvas after each step.
-
+    """An answer from the engine, which is started if none runs; from a model in this process if `engine` is False or
+    the running engine has another model or device than named. `on_draft` is called with the canvas after each step.
     Raises EngineError.
     """
     if not engine:
@@ -51,14 +50,14 @@ def answer(
         from engine.server.launch import start_detached
         from engine.server.options import named_from_here
 
-        # The engine checks them itself: what that needs is imported sooner there.
+        # The engine checks them itself: it has the needed modules imported.
         started = named_from_here(with_given(EngineOptions(), model=model, device=device))
         start_detached(write_options(started))
         try:
             with conversation(_SILENCE_S) as exchange:
                 return _of_engine(exchange, request, on_draft, "in the engine, now started")
         except ModelError:
-            # Begun for this answer, it would fail whoever comes next.
+            # The engine was started for this answer, and would fail the next client.
             from engine.server.stopping import stop
 
             stop()
@@ -75,13 +74,13 @@ def _of_engine(exchange: Exchange | None, request: FillRequest, on_draft: OnDraf
     if exchange is None:
         raise EngineError("The engine ended before it answered: try again, or use --no-engine.")
     try:
-        # Drafts, whoever looks at them: they tell that the engine works.
+        # Always request drafts: they show that the engine works.
         reply = exchange(Fill(id=1, request=request, drafts=True), on_draft)
     except EngineFailure as failure:
         known = {"bad_request": BadInput, "model": ModelError}
         raise (known[failure.code](str(failure)) if failure.code in known else failure) from None
     except BodyError as error:
-        raise BadInput(f"{error} With --no-engine the model is loaded here and takes any file.") from None
+        raise BadInput(f"{error} With --no-engine the model is loaded in this process and accepts any file.") from None
     report = exchange(StatusQuery(id=2)) if request.instruction else None
     assert isinstance(reply, FillReply)
     instructed = isinstance(report, StatusReply) and report.status.instructions is True
@@ -90,7 +89,7 @@ def _of_engine(exchange: Exchange | None, request: FillRequest, on_draft: OnDraf
 
 def _own(request: FillRequest, model: str | None, device: str | None, on_draft: OnDraft | None) -> Answer:
     options, began = EngineOptions(), time.perf_counter()
-    # Who asks the engine needs none of it.
+    # Not needed for an answer from the engine.
     from engine.common import torch_import
 
     torch_import.defer()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from engine.models.base import Model
 
 _OWN_GAPS = 2000
-"""Cut into our own code: few of them are long."""
+"""Gaps cut into dg-lsp's own code, few of them long."""
 
 
 @click.command()
@@ -39,14 +39,20 @@ _OWN_GAPS = 2000
 @click.option(
     "--shape",
     metavar="|".join(SHAPES),
-    help="Instead: random weights in this shape, with -int4 or -nvfp4 behind it in 4 bit.",
+    help="Instead: random weights in this shape; append -int4 or -nvfp4 for 4 bits.",
 )
 @device_option
-@click.option("--quick", is_flag=True, help="Fewer figures, under a minute.")
-@click.option("--part", multiple=True, help="Only this part; several may be named.")
-@click.option("--beside", type=click.Choice([NAME]), help="With --part coder: who else fills the gaps by this file.")
-@click.option("--tasks", type=A_PATH, metavar="TASKS.jsonl[.gz]", help="With --part coder: gaps in eval's format.")
-@click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0, help="With --part coder: draws gaps.")
+@click.option("--quick", is_flag=True, help="Fewer measurements, in under a minute.")
+@click.option("--part", multiple=True, help="Measure only this part; may be repeated.")
+@click.option(
+    "--beside", type=click.Choice([NAME]), help="With --part coder: measure this program with the same file, too."
+)
+@click.option(
+    "--tasks", type=A_PATH, metavar="TASKS.jsonl[.gz]", help="With --part coder: gaps in the format of `dg-lsp eval`."
+)
+@click.option(
+    "--seed", type=click.IntRange(0, MAX_SEED), default=0, help="With --part coder: the seed that draws gaps."
+)
 @json_option
 @one_line_errors()
 def bench(
@@ -60,7 +66,7 @@ def bench(
     seed: int,
     json: bool,
 ) -> None:
-    """Measure fills, steps and keystrokes: medians, and at the end ratios beside what they should be."""
+    """Measure fills, steps and keystrokes: medians, then ratios with their targets."""
     # Imported here because `--help` needs none of it.
     from engine.lab.bench.coder import CODER
     from engine.lab.bench.gaps import GAPS
@@ -68,11 +74,11 @@ def bench(
     from engine.lab.bench.run import PARTS, QUICK, Effort, run
 
     if unknown := set(part) - {*PARTS, CODER}:
-        raise BadInput(f"There is no part {min(unknown)}: name one of {', '.join((*PARTS, CODER))}.")
+        raise BadInput(f"There is no part {min(unknown)}: use one of {', '.join((*PARTS, CODER))}.")
     if shape is not None and model != BUNDLED:
-        raise BadInput("--shape makes a model of its own: leave out --model.")
+        raise BadInput("--shape makes its own model: leave out --model.")
     if shape is not None and (of_code := {GAPS, CODER} & {*part}):
-        raise BadInput(f"A model that --shape makes can read no code: leave out --part {min(of_code)!r}.")
+        raise BadInput(f"A model made by --shape can't read code: leave out --part {min(of_code)!r}.")
     if CODER not in part and (beside or tasks):
         raise BadInput(f"--beside and --tasks need --part {CODER}: name it.")
     progress = Console(stderr=True, highlight=False)
@@ -99,14 +105,14 @@ def _model(name: str, shape: str | None, device: Device, parts: Collection[str])
 
     model = random_model(shape, device) if shape is not None else load(name, device).model
     if not isinstance(model, Forgetful):
-        raise BadInput(f"{name} has no weights whose speed could be measured: name another model, or a --shape.")
+        raise BadInput(f"{name} has no weights to measure: name another model, or a --shape.")
     if {*parts} != {CODER} and not isinstance(model, Measured):
-        raise BadInput(f"{name} has no canvases whose steps could be measured: name --part {CODER}.")
+        raise BadInput(f"{name} has no canvas steps to measure: use --part {CODER}.")
     return model
 
 
 def _work(path: Path | None, seed: int, count: int, peer: LlamaCpp | None) -> CoderWork:
-    """Gaps of a file, or of code, drawn by `seed`."""
+    """Gaps from a file or from code, drawn by `seed`."""
     from engine.lab.bench.coder import coder_tasks
     from engine.lab.bench.run import CoderWork
     from engine.lab.eval.tasks import read_tasks
@@ -118,7 +124,8 @@ def _work(path: Path | None, seed: int, count: int, peer: LlamaCpp | None) -> Co
 
 
 def _code_tasks() -> tuple[Iterable[EvalTask], str]:
-    """Gaps in code that settings are chosen on, where that is on this machine already, else in our own; and whose."""
+    """Gaps in the development packages if they are on this machine, else in dg-lsp's own code; and the source's
+    name."""
     from engine.lab.eval.reserved.packages import development_gaps
     from engine.lab.eval.tasks import code_holes
 

@@ -1,6 +1,5 @@
-"""`python -m engine.cli.calibrate`: how sure a model is of gaps of each width in your own code, kept for `calibrated`.
-
-Widths near a gap's own are left out, as there the model is sure for a better reason.
+"""`python -m engine.cli.calibrate`: measures a model's mean confidence in gaps of each width in your code, for the
+length strategy `calibrated`. Widths near a gap's true width are left out: there the confidence has another reason.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ from engine.models.length_prior import fit_prior, prior_file, write_prior
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 TOO_NEAR = 4
-"""Tokens from the true width within which nothing is counted."""
+"""Widths within so many tokens of the true width are not counted."""
 
 
 @click.command(context_settings={"show_default": True})
-@click.argument("folder", type=A_PATH, help="Code to cut gaps into, best your own.")
+@click.argument("folder", type=A_PATH, help="The code to cut gaps into.")
 @click.option("--model", required=True, help="A model whose length strategy is calibrated.")
-@click.option("--gaps", type=click.IntRange(5), default=60, help="More are slower and better.")
+@click.option("--gaps", type=click.IntRange(5), default=60, help="How many gaps; more are slower and more exact.")
 @device_option
 @click.option("--seed", type=click.IntRange(0), default=0)
 @one_line_errors()
 def main(folder: Path, model: str, gaps: int, device: str, seed: int) -> None:
-    """Fit a model's length prior to gaps in the code below FOLDER, and keep it for when the model is loaded next."""
+    """Fit a model's length prior to gaps in the code below FOLDER. It is used when the model is loaded next."""
     loaded = load(model, cast("Device", device)).model
     if loaded.info.length != "calibrated":
-        raise BadInput(f"{model} finds widths by {loaded.info.length}: only `calibrated` needs a calibration.")
+        raise BadInput(f"{model} finds widths by {loaded.info.length}; only `calibrated` needs a calibration.")
     usual = usual_confidence(loaded, code_holes(folder, None, gaps, seed))
     prior = fit_prior(usual)
     file = prior_file(data_dir(), loaded.info.name)
@@ -54,7 +53,8 @@ def main(folder: Path, model: str, gaps: int, device: str, seed: int) -> None:
 
 
 def usual_confidence(model: Model, tasks: Sequence[EvalTask]) -> dict[int, float]:
-    """Mean confidence at first sight, by width in tokens, in gaps of other widths. Raises BadInput for too few gaps."""
+    """Mean confidence in the first step, by width in tokens, in gaps of other widths. Raises BadInput for too few
+    gaps."""
     seen: defaultdict[int, list[float]] = defaultdict(list)
     for task in tasks:
         own = len(model.tokenize(task.truth))
@@ -63,7 +63,7 @@ def usual_confidence(model: Model, tasks: Sequence[EvalTask]) -> dict[int, float
         for width, confidence in zip(widths, drive(model, first_sight(gap, widths)), strict=True):
             seen[width].append(confidence)
     if len(seen) < 3:
-        raise BadInput(f"{len(tasks)} gaps are too few to tell: name a folder with more code.")
+        raise BadInput(f"{len(tasks)} gaps are too few: name a folder with more code.")
     return {width: fmean(values) for width, values in sorted(seen.items())}
 
 

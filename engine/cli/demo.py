@@ -1,4 +1,4 @@
-"""`make demo`: three gaps in real code, filled by the bundled model while one watches."""
+"""`make demo`: shows how the bundled model fills three gaps in real code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def main() -> None:
     console.print(
         f"[bold]dg-lsp[/] fills {len(EXAMPLES)} gaps in real code with the model that ships in the package "
         f"({bundled().parameters / 1e6:.1f} M parameters), on the CPU, without network.\n"
-        "Each canvas starts as noise; the text on both sides of the gap holds still while the tokens between settle.\n"
+        "Each canvas starts as noise; the text on both sides of the gap stays fixed while the tokens between settle.\n"
     )
     with console.status("Loading the model"):
         began = time.perf_counter()
@@ -51,11 +51,11 @@ def main() -> None:
     console.print(f"Loaded in {load_ms:.0f} ms.\n")
     for example in EXAMPLES:
         show(example, infiller, console)
-    console.print("Your own code: [bold].venv/bin/dg-lsp fill FILE --at LINE:COL --watch[/]")
+    console.print("For your own code: [bold].venv/bin/dg-lsp fill FILE --at LINE:COL --watch[/]")
 
 
 def show(example: DemoExample, infiller: Infiller, console: Console) -> None:
-    """Fill one gap: the canvas settling, the result, the figures."""
+    """Fill one gap and show the canvas, the result and the figures."""
     gap = gap_at_markers(example.text)
     console.rule(example.title, align="left")
     request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, language=example.language)

@@ -1,4 +1,4 @@
-"""`dg-lsp doctor`: is everything in place? One finding a subject, each ok or with the remedy; none raises."""
+"""`dg-lsp doctor`: one finding for each subject, ok or with a remedy. No check raises."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Finding:
     subject: str
     ok: bool
     detail: str
-    """What is there, or what is wrong."""
+    """What was found."""
     remedy: str = ""
-    """What to do, where it is not ok."""
+    """What to do where it is not ok."""
     ms: float | None = None
-    """How long it took, where that is what was looked at."""
+    """How long it took, where that was measured."""
 
 
 class _Problem(EngineError):
@@ -61,7 +61,7 @@ class _Problem(EngineError):
 @json_option
 @one_line_errors()
 def doctor(model: str, device: str, json: bool) -> None:
-    """Check that everything is in place; exits with 1 where something is not."""
+    """Check that everything works. Exits with 1 if something does not."""
     findings: list[Finding] = []
     for finding in examine(model, device):
         findings.append(finding)
@@ -77,9 +77,9 @@ def doctor(model: str, device: str, json: bool) -> None:
 
 
 def examine(model: str, device: str) -> Iterator[Finding]:
-    """What an engine with this model on this device needs, one subject after the other."""
+    """Check what an engine with this model on this device needs."""
     subjects: dict[str, tuple[str, Callable[[], str | Finding]]] = {
-        # With what has to be right before.
+        # Each with the subject that it depends on.
         "python": ("", _python),
         "torch": ("", _torch),
         "model": ("torch", lambda: _model(model)),
@@ -97,23 +97,23 @@ def examine(model: str, device: str) -> Iterator[Finding]:
     for subject, (before, look) in subjects.items():
         try:
             if before in ill:
-                raise _Problem("not looked at", f"Put right what is said of {before}.")
+                raise _Problem("not looked at", f"Fix '{before}' first.")
             seen = look()
             yield seen if isinstance(seen, Finding) else Finding(subject=subject, ok=True, detail=seen)
             continue
         except _Problem as problem:
             detail, remedy = str(problem), problem.remedy
         except EngineError as error:
-            # Such a message is a sentence that holds the way out.
+            # The message holds the remedy.
             detail, remedy = "not usable", str(error)
-        except Exception as error:  # noqa: BLE001 a doctor that falls ill helps nobody
+        except Exception as error:  # noqa: BLE001 a check must not end the command
             detail, remedy = f"{type(error).__name__}: {error}", "Install dg-lsp again, or report this."
         ill.add(subject)
         yield Finding(subject=subject, ok=False, detail=detail, remedy=remedy)
 
 
 def _python() -> str:
-    # Not every way to install a package heeds the versions that it asks for.
+    # Not every installer respects the required versions.
     if not (3, 11) <= sys.version_info[:2] < (3, 14):
         raise _Problem(platform.python_version(), "Install dg-lsp with Python 3.11, 3.12 or 3.13.")
     return f"{platform.python_version()}, {sys.executable}"
@@ -127,7 +127,7 @@ def _torch() -> str:
     built = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "for the CPU only"
     if not torch.cuda.is_available() and shutil.which("nvidia-smi"):
         raise _Problem(
-            f"{torch.__version__}, {built}, finds no GPU, but the machine has a driver for one",
+            f"{torch.__version__}, {built}, finds no GPU, though the machine has a GPU driver",
             "Install a CUDA build of torch that fits the driver, or use --device cpu.",
         )
     return f"{torch.__version__}, {built}"
@@ -182,7 +182,7 @@ def _memory(model: str, device: str) -> str:
     checkpoint, machine = find(model), this_machine()
     placement = place(checkpoint, cast(Device, device), machine)
     plan = memory_plan(checkpoint, placement)
-    # Weights pass through main memory, a tensor at a time; an engine that runs has them already.
+    # Weights pass through main memory one tensor at a time; a running engine has them already.
     needed = (plan.total if placement.device == "cpu" else 0) + _SPARE_NBYTES
     if ask_status() is None and free < needed:
         raise _Problem(

@@ -1,4 +1,4 @@
-"""`dg-lsp engine`: run, look at, stop and restart the one engine that editors share."""
+"""`dg-lsp engine`: run, inspect, stop and restart the engine that all editors share."""
 
 from __future__ import annotations
 
@@ -26,29 +26,31 @@ from engine.server.settings import EngineOptions, with_given, write_options
 F = TypeVar("F", bound=Callable[..., Any])
 _DEFAULT = EngineOptions()
 _ALREADY = "An engine is running already."
-_FIRST = "The engine runs. An editor started it first, with its own settings: restart it again for others."
+_FIRST = "The engine runs. An editor started it first, with the editor's settings: restart it again to change them."
 _NONE = "No engine is running."
 _COLUMN = 10
-"""Where a line of the status tells what it does."""
+"""Column of the values in the status."""
 
-_MODEL = "bundled, a directory, a Hub id, a server's vllm+https://HOST:PORT/MODEL, or oracle:FILE.json for tests"
+_MODEL = "bundled, a folder, a Hub id, vllm+https://HOST:PORT/MODEL on a server, or oracle:FILE.json for tests"
 
 engine_model_option = click.option("--model", default=_DEFAULT.model, help=f"The model: {_MODEL}.")
-engine_device_option = click.option("--device", default=_DEFAULT.device, help="Where it runs: auto, cpu or cuda.")
-detach_option = click.option("--detach", is_flag=True, help="Run in the background; return when it answers.")
+engine_device_option = click.option("--device", default=_DEFAULT.device, help="The device: auto, cpu or cuda.")
+detach_option = click.option("--detach", is_flag=True, help="Run in the background; return once it answers.")
 
 
 def token_file_option(*names: str) -> Callable[[F], F]:
-    """An option; the last of the names may be its parameter's."""
-    return click.option(*names, metavar="FILE", help="Holds what HTTP clients must send as their API key; only yours.")
+    """An option; its last name may be that of the parameter."""
+    return click.option(
+        *names, metavar="FILE", help="A file with the API key that HTTP clients must send, readable only by you."
+    )
 
 
 def _limits_and_door(defaults: EngineOptions | None) -> Callable[[F], F]:
-    """What else an engine is started with, as parameters of the names that EngineOptions gives them."""
+    """The engine's other options, as parameters named as in EngineOptions."""
     seconds = {
-        ("--unload-after", "unload_after_s"): "Seconds without a request until the weights are given back.",
-        ("--exit-after", "exit_after_s"): "Seconds without a client until the engine ends.",
-        ("--stall-after", "stall_s"): "Seconds until a step of the model counts as hung, at the latest.",
+        ("--unload-after", "unload_after_s"): "Seconds without a request after which the model is unloaded.",
+        ("--exit-after", "exit_after_s"): "Seconds without a client after which the engine ends.",
+        ("--stall-after", "stall_s"): "Seconds after which a step of the model counts as hung.",
     }
     options = [
         *(
@@ -58,7 +60,7 @@ def _limits_and_door(defaults: EngineOptions | None) -> Callable[[F], F]:
         click.option(
             "--http",
             metavar="HOST:PORT",
-            help="Where clients of llama.cpp's or OpenAI's HTTP are served; empty: nowhere.",
+            help="Address to serve HTTP clients of llama.cpp or OpenAI; empty: none.",
         ),
         token_file_option("--http-token-file"),
     ]
@@ -71,7 +73,7 @@ def _limits_and_door(defaults: EngineOptions | None) -> Callable[[F], F]:
 
 @click.group(cls=OrderedGroup, context_settings={"show_default": True})
 def engine() -> None:
-    """Start, stop or look at the engine that editors share."""
+    """Start, stop or inspect the engine that all editors share."""
 
 
 @engine.command()
@@ -81,7 +83,7 @@ def engine() -> None:
 @detach_option
 @one_line_errors()
 def run(detach: bool, **given: Any) -> None:
-    """Run the engine; where one runs already, leave it alone."""
+    """Run the engine, unless one runs already."""
     # Imported here because `status` needs none of it.
     from engine.server.options import chosen_options
 
@@ -96,7 +98,7 @@ def run(detach: bool, **given: Any) -> None:
 @json_option
 @one_line_errors()
 def status(json: bool) -> None:
-    """Show how the engine is; exits with 1 where none runs."""
+    """Show the engine's status. Exits with 1 if none runs."""
     report = ask_status()
     if json:
         click.echo(encode(report))
@@ -110,10 +112,10 @@ def status(json: bool) -> None:
 @engine.command()
 @one_line_errors()
 def stop() -> None:
-    """End the engine, for all its clients."""
+    """Stop the engine, for all clients."""
     from engine.server import stopping
 
-    click.echo("The engine has ended." if stopping.stop() else _NONE)
+    click.echo("The engine has stopped." if stopping.stop() else _NONE)
 
 
 @engine.command()
@@ -122,25 +124,25 @@ def stop() -> None:
 @_limits_and_door(None)
 @one_line_errors()
 def restart(**given: Any) -> None:
-    """End the engine, if one runs, and start one in the background. What no option changes stays as it was, where the
-    engine still says how that is."""
+    """Stop the engine, if one runs, and start one in the background. It keeps its options, unless they are given here
+    or the engine does not answer."""
     from engine.server import stopping
     from engine.server.options import chosen_options
 
     try:
         before = ask_status()
     except (NoAnswer, EngineFailure):
-        # It hangs, is of another version, or has too many clients.
+        # The engine hangs, is of another version, or has too many clients.
         before = None
-        click.echo("dg-lsp: the engine does not say how it runs; what no option sets starts as by default.", err=True)
+        click.echo("dg-lsp: the engine does not tell its options; those not given here get their defaults.", err=True)
     settings = chosen_options(with_given(as_before(before), **given))
     if settings.http and before:
         address = http_address(settings.http)
         if not before.http or http_address(before.http).port != address.port:
-            # While the engine that runs has its door still, whatever that is called.
+            # The running engine may still use the address.
             bound(address).close()
     if settings.device == "cuda" and not settings.model.startswith((REMOTE, ORACLE)):
-        # It takes seconds to know: who starts one that replaces none hears of it from that one.
+        # This check takes seconds; a new engine reports the problem itself.
         import torch
 
         from engine.models.checkpoints.placement import check_cuda
@@ -151,8 +153,7 @@ def restart(**given: Any) -> None:
 
 
 def _start(settings: EngineOptions, already: str = _ALREADY) -> None:
-    """Start an engine in the background and say so, with the address of its HTTP server; `already`: what to say where
-    one runs."""
+    """Start an engine in the background and print its HTTP address; `already`: the message if one runs."""
     from engine.server.launch import start_detached
 
     if not start_detached(write_options(settings)):
@@ -163,20 +164,20 @@ def _start(settings: EngineOptions, already: str = _ALREADY) -> None:
 
 
 def run_here(settings: EngineOptions) -> bool:
-    """Be the engine until its end; False where one runs already."""
-    # Who starts one in the background needs none of it.
+    """Run the engine in this process until it ends; False if one runs already."""
+    # Not needed to start one in the background.
     from engine.server import process
 
     return process.run(settings)
 
 
 def as_before(before: EngineStatus | None) -> EngineOptions:
-    """What an engine says that it runs with; the defaults where none does."""
+    """The running engine's options; the defaults if none runs."""
     if before is None:
         return _DEFAULT
     return EngineOptions(
         model=before.model,
-        device=before.device_asked,
+        device=before.requested_device,
         unload_after_s=before.unload_after_s,
         exit_after_s=before.exit_after_s,
         stall_s=before.stall_after_s,
@@ -186,7 +187,7 @@ def as_before(before: EngineStatus | None) -> EngineOptions:
 
 
 def ask_status() -> EngineStatus | None:
-    """Of the running engine; None where none runs."""
+    """The running engine's status; None if none runs."""
     report = ask(StatusQuery(id=1))
     return report.status if isinstance(report, StatusReply) else None
 

@@ -1,4 +1,4 @@
-"""`dg-lsp eval`: how good fills are."""
+"""`dg-lsp eval`: measures the quality of fills."""
 
 from __future__ import annotations
 
@@ -40,24 +40,26 @@ _INTERRUPTED = 130
     "--holes",
     type=A_PATH,
     metavar="DIR|development|reported",
-    help="Instead: gaps in the code of a folder, reserved gaps.",
+    help="Instead: gaps in a folder's code, or the reserved gaps.",
 )
 @click.option(
     "--rewrites",
     type=click.Choice(["development", "reported"]),
-    help="Instead: rewrites by instruction, half of them as named.",
+    help="Instead: rewrites by instruction; the named half of them.",
 )
 @click.option("--lang", help="With --holes: only files in this language.")
-@click.option("--limit", type=click.IntRange(1), help="So many tasks, drawn by --seed; 100 with --holes.")
-@click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0, help="Draws tasks, gaps and canvases.")
+@click.option("--limit", type=click.IntRange(1), help="Number of tasks, drawn by --seed; 100 with --holes.")
 @click.option(
-    "--row", multiple=True, metavar="NAME", help='A way to fill, such as "adaptive" or "width 8"; several rows.'
+    "--seed", type=click.IntRange(0, MAX_SEED), default=0, help="The seed that draws tasks, gaps and canvases."
+)
+@click.option(
+    "--row", multiple=True, metavar="NAME", help='A way to fill, such as "adaptive" or "width 8"; may be repeated.'
 )
 @click.option("--all", "all_rows", is_flag=True, help="Every row.")
 @click.option("--max-tokens", type=click.IntRange(1), default=96, help="Longest answer, in tokens.")
 @model_option
 @device_option
-@click.option("--out", type=A_PATH, metavar="DIR", help="Keep results here; run again to go on.")
+@click.option("--out", type=A_PATH, metavar="DIR", help="Keep results in this folder; run again to continue.")
 @json_option
 @one_line_errors()
 def evaluate(
@@ -75,10 +77,10 @@ def evaluate(
     out: Path | None,
     json: bool,
 ) -> None:
-    """Fill gaps whose answers are known, test the answers in a sandbox, and sum up."""
+    """Fill gaps with known answers, test the results in a sandbox, and print a summary."""
     if rewrites is not None:
         if tasks is not None or holes is not None or row or all_rows or out is not None:
-            raise BadInput("--rewrites goes with --model, --device, --limit, --seed and --json alone.")
+            raise BadInput("--rewrites can only be combined with --model, --device, --limit, --seed and --json.")
         with _interruptible(None):
             _rewrite(rewrites, model, cast("Device", device), limit, seed, as_json=json)
         return
@@ -110,7 +112,7 @@ def evaluate(
 
 
 def _rewrite(role: Role, name: str, device: Device, limit: int | None, seed: int, *, as_json: bool) -> None:
-    """Rewrite by instruction, test it, and say how well that went."""
+    """Rewrite by instruction, test the results, and print a summary."""
     from engine.fill.loading import load
     from engine.lab.eval.rewrites.run import ROW, by_model, evaluate, report, table
     from engine.lab.eval.rewrites.tasks import tasks_of
@@ -135,12 +137,12 @@ def _rewrite(role: Role, name: str, device: Device, limit: int | None, seed: int
 
 @contextmanager
 def _interruptible(out: Path | None) -> Generator[None]:
-    """SIGINT and SIGTERM end the block and say how to go on."""
+    """SIGINT and SIGTERM end the block with a hint how to continue."""
     try:
         with interruptible():
             yield
     except KeyboardInterrupt:
-        kept = f"what was done is kept in {out}, run the same command again to go on"
+        kept = f"results so far are in {out}; run the same command again to continue"
         click.echo(f"dg-lsp: Interrupted: {kept if out else 'nothing is kept without --out'}.", err=True)
         raise click.exceptions.Exit(_INTERRUPTED) from None
 
@@ -148,7 +150,7 @@ def _interruptible(out: Path | None) -> Generator[None]:
 def chosen_tasks(
     tasks: Path | None, holes: Path | None, lang: str | None, limit: int | None, seed: int
 ) -> tuple[list[EvalTask], dict[str, str]]:
-    """The tasks, and what is to be said of where they come from. Raises BadInput."""
+    """The tasks, and a description of their source. Raises BadInput."""
     from engine.lab.eval.reserved.packages import Role, reserved_tasks
     from engine.lab.eval.tasks import STANDARD_COUNT, choose, code_holes, read_tasks
 
@@ -162,26 +164,26 @@ def chosen_tasks(
                 raise BadInput("--lang belongs to a folder of --holes: leave it out.")
             gaps = choose(reserved_tasks(cast(Role, split)), limit or STANDARD_COUNT, seed)
             return gaps, {"tasks": f"{split} gaps in reserved packages"}
-        # Their names tell the files' contents.
+        # The tasks' names identify the files' contents.
         return code_holes(holes, lang, limit, seed), {"tasks": f"gaps in {holes.resolve().name}"}
-    raise BadInput("Name either a file of tasks, or a folder with --holes.")
+    raise BadInput("Give either a file of tasks, or a folder with --holes.")
 
 
 def _weights(name: str) -> str:
-    """A fingerprint of what decides a model's answers."""
+    """A fingerprint of a model's weights and settings."""
     from engine.models.checkpoints.catalog import find
     from engine.models.checkpoints.pull import PATTERNS
 
     if name.startswith(ORACLE):
         return _fingerprint([Path(name.removeprefix(ORACLE))])
     path = find(name).path
-    # Not the card or a plot beside them.
+    # Without the model card and plots.
     files = {file for pattern in PATTERNS for file in path.glob(pattern)} if path.is_dir() else {path}
     return _fingerprint(sorted(files))
 
 
 def _fingerprint(files: Sequence[Path]) -> str:
-    """Of the contents, so that copies and touched files are the same."""
+    """A fingerprint of the contents, equal for copies and touched files."""
     digest = hashlib.sha256()
     for file in files:
         try:
@@ -203,7 +205,7 @@ def _fill(
     *,
     strict: bool,
 ) -> tuple[str, Sequence[EvalRow]]:
-    """Fill what is not filled yet; returns the model's device and the rows that it can fill. `strict`: the others are
+    """Fill the remaining tasks; returns the model's device and the rows that it can fill. `strict`: other rows are
     errors."""
     from engine.fill.loading import load
     from engine.lab.eval.rows import possible
@@ -213,7 +215,7 @@ def _fill(
     console = Console(stderr=True)
     if any(task.check for task in tasks) and standard_limits().level == "guards":
         console.print(
-            "dg-lsp: This system allows no namespaces: generated code is held back by Python alone, not by the kernel "
+            "dg-lsp: This system allows no namespaces: generated code is confined by Python only, not by the kernel "
             "(see docs/benchmarks.md).",
             soft_wrap=True,
         )

@@ -1,4 +1,4 @@
-"""`dg-lsp fill`: a gap in a file or in standard input."""
+"""`dg-lsp fill`: fills a gap in a file or in standard input."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from engine.common.textfile import read_text, writable_path
 
 @click.command()
 @file_argument
-@click.option("--at", metavar="LINE:COL", help="Where the gap is, counted from 1.")
+@click.option("--at", metavar="LINE:COL", help="The position of the gap, counted from 1.")
 @click.option("--to", metavar="LINE:COL", help="Replace the text from --at to here.")
 @any_model_option
 @any_device_option
 @engine_option
 @n_option
 @click.option("--max-tokens", type=click.IntRange(1, 4096), default=96, help="Longest answer, in tokens.")
-@click.option("--width", type=click.IntRange(1, 4096), help="Fix the width of the gap, in tokens.")
-@click.option("--deadline-ms", type=FiniteRange(1, 1e9), help="Answer with the best canvas by then.")
+@click.option("--width", type=click.IntRange(1, 4096), help="The width of the gap, in tokens.")
+@click.option("--deadline-ms", type=FiniteRange(1, 1e9), help="Return the best canvas after so many milliseconds.")
 @seed_option
-@click.option("--watch", is_flag=True, help="Show the canvas settling.")
+@click.option("--watch", is_flag=True, help="Show the canvas while it settles.")
 @write_option
 @json_option
 @one_line_errors()
@@ -62,7 +62,7 @@ def fill(
     write: bool,
     json: bool,
 ) -> None:
-    """Fill a gap in FILE: at a position, or where one ▮ stands; ▮old▮, on one line, is a gap with text to replace."""
+    """Fill a gap in FILE, at a position or at a ▮ in the text; ▮old▮, on one line, is a gap with text to replace."""
     if width is not None and width > max_tokens:
         raise BadInput(f"--width {width} is more than --max-tokens {max_tokens}.")
     source = read_text(file)
@@ -87,7 +87,7 @@ def fill(
     if write:
         if not filled.candidates:
             raise EngineError(
-                f"The model has no answer for this gap ({_why_none(request, filled)}): {source.name} is unchanged."
+                f"The model found no answer for this gap ({_why_none(request, filled)}): {source.name} is unchanged."
             )
         write_text(source, gap.prefix + filled.candidates[0].text + gap.suffix)
     if json:
@@ -100,9 +100,9 @@ def _gap(text: str, at: str | None, to: str | None) -> MarkedText:
     if at is not None:
         return gap_between(text, parse_position(at), None if to is None else parse_position(to))
     if to is not None:
-        raise BadInput("--to ends a span that --at starts: give both.")
+        raise BadInput("--to needs --at: give both ends of the span.")
     gap = gap_at_markers(text)
-    # Two gaps of one ▮ each look like one around all that is between them, which must not get lost.
+    # Two markers for two gaps look like one gap around the text between them, which must not be lost.
     if (last := line_count(gap.old)) > 1:
         first = line_count(gap.prefix)
         raise BadInput(
@@ -113,10 +113,10 @@ def _gap(text: str, at: str | None, to: str | None) -> MarkedText:
 
 
 def _why_none(request: FillRequest, filled: Filled) -> str:
-    """Why there is no answer, where there is none."""
+    """Why there is no answer."""
     if request.deadline_ms is not None and filled.ms.total - filled.ms.load >= request.deadline_ms:
-        return "the time was up, give more with --deadline-ms"
-    return "nothing that the model wrote fits there"
+        return "the deadline passed; raise --deadline-ms"
+    return "nothing that the model wrote fits"
 
 
 def _show(gap: MarkedText, filled: Filled, source: str, why: str) -> None:

@@ -1,4 +1,4 @@
-"""`dg-lsp fix`: a file's broken syntax, mended."""
+"""`dg-lsp fix`: fixes a file's syntax."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from engine.common.terminal import shown
 from engine.common.textfile import read_text, writable_path
 
 _PARSE_MS = 3000.0
-"""Of the processor's time; a model gets no more to have its texts checked."""
+"""Limit of processor time for a syntax check, as in a fill."""
 
 
 @click.command()
@@ -37,13 +37,13 @@ _PARSE_MS = 3000.0
 @write_option
 @one_line_errors()
 def fix(file: str, model: str | None, device: str | None, engine: bool, seed: int, diff: bool, write: bool) -> None:
-    """Mend the broken syntax of FILE, touching nothing else. Exits with 1 where nothing helped."""
+    """Fix the syntax of FILE and change nothing else. Exits with 1 if no fix was found."""
     source = read_text(file)
     language = language_in(source)
     if not language:
         named = "begin it with" if source.path is None else "give it its usual ending, or"
         raise BadInput(
-            f"The language of {source.name} is not known here, so its syntax can't be checked: "
+            f"The language of {source.name} is unknown, so its syntax can't be checked: "
             f"{named} a first line such as #!/usr/bin/env python3."
         )
     if write:
@@ -56,7 +56,7 @@ def fix(file: str, model: str | None, device: str | None, engine: bool, seed: in
     parsed = parse_text(source.text, language_of(language) or "", budget)
     if parsed is None and budget.over():
         raise EngineError(
-            f"The syntax of {source.name} can't be told within {_PARSE_MS / 1000:g} s: give a smaller text."
+            f"The syntax of {source.name} can't be checked within {_PARSE_MS / 1000:g} s: give a smaller text."
         )
     if parsed and parsed.is_sound:
         click.echo(shown(f"{source.name} has no syntax problem."), err=True)
@@ -66,5 +66,5 @@ def fix(file: str, model: str | None, device: str | None, engine: bool, seed: in
     )
     filled = answer(request, model, device, engine=engine).filled
     if not filled.candidates:
-        raise EngineError(f"Nothing was found that mends the syntax: {source.name} is unchanged.")
+        raise EngineError(f"No fix was found: {source.name} is unchanged.")
     show_or_write(source, filled.candidates[0].text, diff=diff, write=write)

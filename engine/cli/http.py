@@ -1,4 +1,4 @@
-"""`dg-lsp http`: the engine that editors share, with a door for clients that speak HTTP."""
+"""`dg-lsp http`: runs the engine with its HTTP server."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ _DEFAULT = EngineOptions()
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", help="The address to listen on; one that others can reach needs a token.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=PORT, help="0: any that is free.")
-# As messages that other commands have, too, name it.
+@click.option(
+    "--host", default="127.0.0.1", help="The address to listen on; one that other machines can reach needs a token."
+)
+@click.option("--port", type=click.IntRange(0, 65_535), default=PORT, help="The port; 0: any free one.")
+# The name that shared messages use.
 @token_file_option("--token-file", "--http-token-file", "token")
 @engine_model_option
 @engine_device_option
 @detach_option
 @one_line_errors()
 def http(host: str, port: int, token: str | None, model: str, device: str, detach: bool) -> None:
-    """Run the engine with its HTTP door open: `POST /infill` as llama.cpp's server has it, `POST /v1/completions` as
-    OpenAI's. A token comes from DG_LSP_HTTP_TOKEN or --token-file."""
-    # Who starts one in the background needs none of the engine.
+    """Run the engine with an HTTP server: `POST /infill` as in llama.cpp's server, `POST /v1/completions` as in
+    OpenAI's. The token is read from DG_LSP_HTTP_TOKEN or --token-file."""
+    # Not needed to start one in the background.
     from engine.server.launch import start_detached
 
     wanted = str(HttpAddress(host=host, port=port))
@@ -44,16 +46,16 @@ def http(host: str, port: int, token: str | None, model: str, device: str, detac
     if running is None:
         if not detach:
             bound(address).close()
-            where = f"http://{wanted}" if port else f"at a free port of {host}, which `dg-lsp engine status` names"
+            where = f"http://{wanted}" if port else f"on a free port of {host}; `dg-lsp engine status` shows it"
             click.echo(f"Serving {where}; Ctrl-C ends it.")
-            run_here(settings)  # it comes back only where another engine was first
+            run_here(settings)  # returns only if another engine runs already
         else:
             start_detached(write_options(settings))
         running = ask_status()
     opened = running.http if running else ""
     if opened != wanted and not (opened and port == 0):
         raise EngineError(
-            f"An engine runs already, {f'with its door at {opened}' if opened else 'without this door'}: "
-            f"`dg-lsp engine restart --http {wanted}` opens it there, for all editors."
+            f"An engine runs already, {f'with its HTTP server at {opened}' if opened else 'without an HTTP server'}: "
+            f"`dg-lsp engine restart --http {wanted}` starts it there, for all editors."
         )
     click.echo(f"The engine serves http://{opened}.")

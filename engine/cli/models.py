@@ -1,4 +1,4 @@
-"""`dg-lsp models`: what can be loaded on this machine, what could be downloaded, and what suits it."""
+"""`dg-lsp models`: models on this machine, models to download, and a recommendation."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from engine.models.checkpoints.released import RELEASED, advice
 @click.command()
 @one_line_errors()
 def models() -> None:
-    """List the bundled model, what the local Hugging Face cache holds and what the Hub has, and recommend one."""
+    """List models: the bundled one, those in the local Hugging Face cache and those on the Hub, and recommend one."""
     in_cache = cached()
-    click.echo("Here, for --model:")
+    click.echo("On this machine, for --model:")
     try:
         _show(bundled(), "package")
     except ModelError as error:
@@ -28,7 +28,7 @@ def models() -> None:
     for said in in_cache.damaged:
         click.echo(" ".join(said.split()))
     if in_cache.others:
-        click.echo(f"{in_cache.others} more in the cache are incomplete or of families that dg-lsp can't run.")
+        click.echo(f"{in_cache.others} more in the cache are incomplete or of unsupported families.")
     click.echo("\nOn the Hub, for `dg-lsp pull`:")
     for each in RELEASED:
         memory = binary_bytes(each.memory.total)
@@ -37,7 +37,7 @@ def models() -> None:
             f"{decimal_bytes(each.download_nbytes)} to download, {memory} of memory to run, {each.length}",
             f"licence: {each.licence}; good for {each.good_for}",
         )
-    # It takes torch to ask a GPU, and a second to import it.
+    # Querying a GPU needs torch, whose import takes a second.
     from engine.models.checkpoints.placement import this_machine
 
     click.echo(f"\n{advice(this_machine().gpus)}")
@@ -50,5 +50,5 @@ def _show(checkpoint: Checkpoint, where: str) -> None:
 
 
 def _entry(name: str, *lines: str) -> None:
-    """The name on a line of its own, as it is typed: what a narrow terminal cut off nobody could type."""
+    """The name on its own line, uncut, so that it can be copied from a narrow terminal."""
     click.echo(shown("\n".join([name, *(f"    {line}" for line in lines)])))

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 from engine.common.names import BUNDLED
 
 MAX_SEED = 2**63 - 1
-_DEVICES, _WHERE = "auto|cpu|cuda", "Where the model runs."
+_DEVICES, _WHERE = "auto|cpu|cuda", "The device."
 
 file_argument = click.argument("file", metavar="FILE", help="The file; - is standard input.")
 model_option = click.option("--model", metavar="NAME|PATH|HUB-ID", default=BUNDLED, help="See `dg-lsp models`.")
@@ -22,10 +22,12 @@ any_device_option = click.option("--device", metavar=_DEVICES, show_default="the
 engine_option = click.option(
     "--engine/--no-engine",
     default=True,
-    help="Ask the engine that editors share, or load the model for this alone.",
+    help="Use the engine that all editors share, or load the model in this process.",
 )
-n_option = click.option("-n", type=click.IntRange(1, 32), default=1, help="Candidates wanted at most.")
-seed_option = click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0, help="Another seed, another answer.")
-diff_option = click.option("--diff", is_flag=True, help="Print the difference; the default.")
+n_option = click.option("-n", type=click.IntRange(1, 32), default=1, help="How many candidates, at most.")
+seed_option = click.option(
+    "--seed", type=click.IntRange(0, MAX_SEED), default=0, help="The seed; another one gives another answer."
+)
+diff_option = click.option("--diff", is_flag=True, help="Print the difference (default).")
 write_option = click.option("--write", is_flag=True, help="Apply the answer to FILE.")
 json_option = click.option("--json", is_flag=True, help="Print one JSON object.")

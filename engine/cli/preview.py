@@ -1,4 +1,4 @@
-"""A filled gap as a person reads it: the lines around it, the fill told apart, and figures."""
+"""Prints a filled gap: the lines around it, the fill highlighted, and figures."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from engine.common.terminal import DIRECTIONS
 from engine.common.wording import counted, joined
 
 _AROUND = 3
-"""Lines shown before and after the filled ones."""
+"""Lines shown before and after the fill."""
 _LINE_CHARS = 300
-"""A longer line (a minified file) is cut, on the side away from the gap."""
-# Text from a file or a model must not move the cursor of the terminal.
+"""A longer line (as in a minified file) is cut on the side away from the gap."""
+# Text from a file or a model must not control the terminal.
 _VISIBLE = (
     {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"}
     | {0x7F: 0x2421}
-    # Each of these is to a terminal what an escape and a letter are.
+    # To a terminal, each of these equals an escape and a letter.
     | dict.fromkeys(range(0x80, 0xA0), "␛")
     | DIRECTIONS
 )
@@ -27,12 +27,12 @@ _DIM = "dim"
 
 
 def visible(text: str) -> str:
-    """Control characters other than tab and newline as their pictures, marks of direction as escapes."""
+    """Control characters except tab and newline as their pictures, direction marks as escapes."""
     return text.translate(_VISIBLE)
 
 
 def preview(gap: MarkedText, filled: str, *, marked: bool) -> Text:
-    """The lines around the gap with the fill in place. `marked`: between markers too, where there are no colours."""
+    """The lines around the gap with the fill in place. `marked`: between markers, where there are no colours."""
     before, after = LINE_END.split(gap.prefix), LINE_END.split(gap.suffix)
     head = [*map(_cut_tail, before[-_AROUND - 1 : -1]), _cut_head(before[-1])]
     tail = list(map(_cut_tail, after[: _AROUND + 1]))
@@ -46,12 +46,12 @@ def preview(gap: MarkedText, filled: str, *, marked: bool) -> Text:
 
 
 def heading(candidate: Candidate, index: int, count: int) -> Text:
-    """What tells candidates apart, where there are several."""
+    """A heading for each of several candidates."""
     return Text(f"{index + 1} of {count} · confidence {candidate.confidence:.2g} · score {candidate.score:.2f}", _DIM)
 
 
 def figures(filled: Filled, source: str = "", why: str = "") -> Text:
-    """A line or a few: what filled the gap and where, how sure, how fast. `why`: where there is no answer."""
+    """A few lines: what filled the gap, with confidence and times. `why`: why there is no answer."""
     best = filled.candidates[0] if filled.candidates else None
     answer = (
         [f"{counted(best.tokens, 'token')} in a gap of {filled.width}", f"confidence {best.confidence:.2g}"]
@@ -60,7 +60,7 @@ def figures(filled: Filled, source: str = "", why: str = "") -> Text:
     )
     ms = filled.ms
     parts = [
-        f"{filled.model} with what it learnt of {filled.adapter}" if filled.adapter else filled.model,
+        f"{filled.model} with the adapter for {filled.adapter}" if filled.adapter else filled.model,
         " ".join(filter(None, (filled.device, source))),
         *answer,
         f"{counted(filled.steps, 'step')}, {counted(filled.forwards, 'forward pass', 'forward passes')}",

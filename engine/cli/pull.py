@@ -1,4 +1,4 @@
-"""`dg-lsp pull`: the only command that downloads a model."""
+"""`dg-lsp pull`: downloads a model; no other command does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.models.checkpoints.coders import PublishedCoder
 
 _LINE_S = 1.0
-"""Between two lines of progress, where no terminal shows a bar."""
+"""Interval of progress lines where there is no terminal."""
 
 
 @click.command()
@@ -28,11 +28,11 @@ _LINE_S = 1.0
     "--from",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Take the file of coder-1.5b or coder-0.5b from here.",
+    help="Use this file for coder-1.5b or coder-0.5b instead of downloading it.",
 )
 @one_line_errors()
 def pull(model: str, file: Path | None) -> None:
-    """Download a model. Run again after an interruption, it goes on where it was."""
+    """Download a model. After an interruption, run it again to continue."""
     from engine.models.checkpoints.catalog import coder_named
 
     coder = coder_named(model)
@@ -53,7 +53,7 @@ def _pull_coder(coder: PublishedCoder, file: Path | None) -> None:
         try:
             fetched = fetch(coder, show) if file is None else copy_in(coder, file, show)
         except KeyboardInterrupt:
-            click.echo(f"\nStopped. `dg-lsp pull {coder.name}` goes on from here.", err=True)
+            click.echo(f"\nStopped. `dg-lsp pull {coder.name}` continues from here.", err=True)
             raise
     click.echo(f"{fetched.path}, from {fetched.source}; its SHA-256 is the publisher's.")
 

@@ -1,4 +1,4 @@
-"""`dg-lsp quantize`: a model in four bits a weight."""
+"""`dg-lsp quantize`: converts a model to 4 bits."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ if TYPE_CHECKING:
     from engine.lab.eval.tasks import EvalTask
 
 _MOST_S = 600.0
-"""For the gaps before: a large model fills as many of them as that allows."""
+"""Time for filling gaps with the original; a large model fills fewer of them."""
 _DEVELOPMENT = Path("development")
 
 
 @click.command()
-@click.argument("model", metavar="NAME|PATH|HUB-ID", help="Its weights in bfloat16.")
+@click.argument("model", metavar="NAME|PATH|HUB-ID", help="A model with weights in bfloat16.")
 @click.option(
     "--out",
     type=A_PATH,
     metavar="DIR",
     required=True,
-    help="Where to write it; one that was cut off is gone on with.",
+    help="The output folder; an interrupted conversion is continued.",
 )
 @click.option(
     "--gaps",
     type=click.IntRange(0),
     default=20,
-    help="Gaps to fill with both, where there is room; 0: none, and no download.",
+    help="Gaps to fill with both models, if memory allows; 0: none.",
 )
 @click.option(
     "--holes",
     type=A_PATH,
     metavar="DIR|development|reported",
     default=_DEVELOPMENT,
-    help="Where those gaps are, as for `dg-lsp eval`.",
+    help="The code of those gaps, as for `dg-lsp eval`.",
 )
 @device_option
 @one_line_errors()
 def quantize(model: str, out: Path, gaps: int, holes: Path, device: str) -> None:
-    """Make a model's weights four bits wide: int4 in groups of 32, in a directory that --model takes."""
+    """Convert a model's weights to 4 bits (int4 in groups of 32), in a folder for --model."""
     # Imported here because `--help` needs none of it.
     from rich.console import Console
     from rich.progress import Progress
@@ -78,13 +78,12 @@ def _compared(before: str, after: str, tasks: Sequence[EvalTask], source: str, d
         exact, filled = _exact(before, tasks, device, _MOST_S)
         kept, _ = _exact(after, tasks[:filled], device)
     except EngineError as error:
-        return f"Gaps were not filled, as not both can be run here: {error}"
+        return f"No gaps were filled, since both models can't run here: {error}"
     return f"Filled exactly, of {filled} {source}: {exact} before, {kept} after."
 
 
 def _exact(name: str, tasks: Sequence[EvalTask], device: str, most_s: float = float("inf")) -> tuple[int, int]:
-    """How many gaps a model fills with the very text, and of how many, the time for one more being up. Raises
-    EngineError."""
+    """How many gaps a model fills exactly, and how many it filled within the time. Raises EngineError."""
     from engine.fill.loading import load
     from engine.lab.eval.rows import ADAPTIVE, chosen_rows
 

@@ -1,4 +1,4 @@
-"""`dg-lsp rewrite`: a part of a file, written anew from itself."""
+"""`dg-lsp rewrite`: rewrites part of a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from engine.common.textfile import read_text, writable_path
 @click.command()
 @file_argument
 @click.option(
-    "--range", "range_", metavar="L:C-L:C", required=True, help="What to rewrite; lines and columns count from 1."
+    "--range", "range_", metavar="L:C-L:C", required=True, help="The range to rewrite; lines and columns count from 1."
 )
 @click.option(
     "--instruction",
@@ -35,13 +35,13 @@ from engine.common.textfile import read_text, writable_path
     metavar="TEXT",
     default="",
     show_default=False,
-    help="What to do; the bundled model follows no instructions.",
+    help="What to do. The bundled model follows no instructions.",
 )
 @click.option(
     "--strength",
     type=FiniteRange(0, 1, min_open=True),
     default=0.6,
-    help="How much of it becomes noise: 0.3 mends, 0.6 changes, 1.0 starts from scratch.",
+    help="How much of the text becomes noise: 0.3 for small changes, 0.6 for larger ones, 1.0 from scratch.",
 )
 @any_model_option
 @any_device_option
@@ -66,11 +66,11 @@ def rewrite(
     write: bool,
     json: bool,
 ) -> None:
-    """Rewrite a part of FILE, starting from what stands there. Exits with 1 where nothing better was found."""
+    """Rewrite part of FILE. Exits with 1 if no rewrite was found."""
     source = read_text(file)
     gap = span_in(source.text, range_)
     if not gap.old.strip():
-        raise BadInput(f"There is nothing to rewrite at {range_}: give a range of text that is not blank.")
+        raise BadInput(f"There is nothing to rewrite at {range_}: give a range with text.")
     if write:
         writable_path(source)
     request = FillRequest(
@@ -88,10 +88,10 @@ def rewrite(
     answered = answer(request, model, device, engine=engine)
     filled = answered.filled
     if instruction and not answered.instructed:
-        click.echo(f"dg-lsp: {filled.model} follows no instructions: the text was rewritten without one.", err=True)
+        click.echo(f"dg-lsp: {filled.model} follows no instructions: yours was ignored.", err=True)
     if json:
         click.echo(encode(filled))
     if not filled.candidates:
-        raise EngineError(f"Nothing better was found for this range: {source.name} is unchanged.")
+        raise EngineError(f"No rewrite was found for this range: {source.name} is unchanged.")
     if write or not json:
         show_or_write(source, gap.prefix + filled.candidates[0].text + gap.suffix, diff=diff, write=write)

@@ -1,4 +1,4 @@
-"""What the commands that edit a file have in common: spans, differences, writing."""
+"""Shared by the commands that edit a file: spans, diffs, writing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from engine.common.wording import counted
 from engine.syntax.languages import language_of
 
 _LSP_IDENTIFIERS = {"tsx": "typescriptreact", "bash": "shellscript"}
-"""Where LSP's name of a language is not its grammar's."""
+"""LSP identifiers that differ from the grammar's name."""
 _ESCAPED = str.maketrans({**{chr(code): f"\\{code:03o}" for code in range(32)}, '"': '\\"', "\\": "\\\\"})
-"""In the name of a file in a diff."""
+"""Characters that have to be quoted in a file name of a diff."""
 
 
 def language_in(source: TextFile) -> str:
@@ -31,8 +31,7 @@ def language_in(source: TextFile) -> str:
 
 
 def folder_of(source: TextFile) -> str:
-    """Where a file lies; where this command stands, for standard input. Empty for a name that is no text, which no
-    adapter has."""
+    """The folder of a file; the working directory for standard input. Empty for a name that is not UTF-8."""
     return sendable(working_dir() if source.path is None else (working_dir() / source.path).parent)
 
 
@@ -45,17 +44,17 @@ def span_in(text: str, span: str) -> MarkedText:
 
 
 def difference(source: TextFile, text: str) -> str:
-    """What `text` changes in a file, as a unified diff that `patch` takes; in UTF-16 and UTF-32, one to read."""
+    """A unified diff from a file to `text`, for `patch`; for UTF-16 and UTF-32 only for people."""
     before, after = (_in_diff(f"{side}/{source.name.lstrip('/') if source.path else 'stdin'}") for side in "ab")
     mark = "\ufeff" if source.byte_order_mark else ""
-    # Split at line feeds alone, as `patch` does; for an editor a carriage return ends a line, too.
+    # Split at line feeds only, as `patch` does; to editors a carriage return ends a line, too.
     old, new = (io.StringIO(each, newline="\n").readlines() for each in (mark + source.text, mark + text))
     diff = difflib.unified_diff(old, new, before, after)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff)
 
 
 def _in_diff(name: str) -> str:
-    """A name as GNU's `patch` and git read it."""
+    """A file name, quoted for GNU patch and git."""
     escaped = name.translate(_ESCAPED)
     if escaped != name:
         return f'"{escaped}"'
@@ -63,7 +62,7 @@ def _in_diff(name: str) -> str:
 
 
 def write_text(source: TextFile, text: str) -> None:
-    """Put a new text into a file, and say what that changed."""
+    """Write a new text to a file and print what changed."""
     replace_text(source, text)
     click.echo(f"{shown_name(source.name)}: {_written(source.text, text)}.", err=True)
 
@@ -76,15 +75,15 @@ def _written(before: str, after: str) -> str:
     first = line_count(after[:start])
     last = first + line_count(new) - 1
     where = f"line {first}" if first == last else f"lines {first} to {last}"
-    gone = f" in the place of {counted(len(old), 'character')}" if old else ""
+    gone = f" instead of {counted(len(old), 'character')}" if old else ""
     return f"wrote {counted(len(new), 'character')}{gone}, {where}"
 
 
 def show_or_write(source: TextFile, text: str, *, diff: bool, write: bool) -> None:
-    """Print what a new text changes in a file (by default), put it there, or both."""
+    """Print the diff to a new text (by default), write it, or both."""
     if write:
         write_text(source, text)
     if diff or not write:
         change = difference(source, text)
-        # As bytes, whatever is their encoding: `patch` needs those of the text and of the name.
+        # As bytes: `patch` needs those of the text and of the name, in any encoding.
         click.echo(shown(change) if is_read_here() else change.encode(errors="surrogateescape"), nl=False)

@@ -1,4 +1,4 @@
-"""`dg-lsp tune`: learn a repository."""
+"""`dg-lsp tune`: tunes a model to a repository."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _PAUSED = 130
 
 
 @click.command()
-@click.argument("folder", type=A_PATH, help="The repository; `dg-lsp files` lists what is read of it.")
-@click.option("--dry-run", is_flag=True, help="Say what would be read, and what it would take; learn nothing.")
+@click.argument("folder", type=A_PATH, help="The repository; `dg-lsp files` lists the files that are read.")
+@click.option("--dry-run", is_flag=True, help="Print what would be read, the time and the memory; do not tune.")
 @model_option
 @device_option
-@click.option("--minutes", type=FiniteRange(0.05), default=15.0, help="Of learning, at the most.")
+@click.option("--minutes", type=FiniteRange(0.05), default=15.0, help="Longest training time.")
 @click.option(
-    "--gaps", type=click.IntRange(6), default=60, help="Filled before and after; more tell better, and take longer."
+    "--gaps", type=click.IntRange(6), default=60, help="Gaps to fill before and after; more are more exact and slower."
 )
 @click.option(
     "--outside",
     type=click.IntRange(1),
     default=60,
-    help="Filled before and after in other code, to see what is forgotten.",
+    help="Gaps to fill in other code, to measure forgetting.",
 )
-@click.option("--anew", is_flag=True, help="Begin again, instead of going on from the last adapter.")
-@click.option("--idle/--no-idle", "idle_", default=True, help="Take processor time only where nothing else wants it.")
+@click.option("--anew", is_flag=True, help="Start over instead of continuing from the last adapter.")
+@click.option("--idle/--no-idle", "idle_", default=True, help="Use only processor time that nothing else needs.")
 @seed_option
 @one_line_errors()
 def tune(
@@ -59,9 +59,9 @@ def tune(
     idle_: bool,
     seed: int,
 ) -> None:
-    """Learn a repository: train a small adapter beside the model's weights, on this machine, and measure what it
-    gained. Ctrl-C pauses, the same command goes on."""
-    # Before anything that takes a while: what is wrong with it is known at once.
+    """Tune a model to a repository: train a small adapter on this machine and measure its gain. Ctrl-C pauses; the same
+    command continues."""
+    # Check first what can be checked at once.
     check_folder(folder)
     find(model)
     # Imported here because `--help` needs none of it.
@@ -92,7 +92,7 @@ def tune(
         with console.status("") as waiting:
             ready = stack.enter_context(prepared(request, click.echo, waiting.update))
         if ready is None:
-            click.echo("Nothing changed since the adapter was made: --anew trains it from the beginning.")
+            click.echo("Nothing has changed since the adapter was trained: --anew trains it from scratch.")
             return
         click.echo(_plan(ready))
         if dry_run:
@@ -103,7 +103,7 @@ def tune(
         ):
             result = run(ready, click.echo, lambda doing, often: _bar(progress, doing, often), should_pause)
         if result is None:
-            click.echo("Paused: the same command goes on.")
+            click.echo("Paused: the same command continues.")
             raise click.exceptions.Exit(_PAUSED)
         _report(result)
 
@@ -119,11 +119,11 @@ def _plan(ready: Prepared) -> str:
 
     plan, request = ready.plan, ready.request
     filled = 2 * (request.gaps + request.outside) + FITS * choosing_gaps(request.gaps)
-    goes_on = " It goes on from the adapter that is there." if ready.start else ""
+    goes_on = " Training continues from the existing adapter." if ready.start else ""
     return (
-        f"{counted(plan.steps, 'step')}, about {spent(plan.seconds)} of learning with the machine to itself, and "
+        f"{counted(plan.steps, 'step')}, about {spent(plan.seconds)} of training on an idle machine, and "
         f"{binary_bytes(plan.nbytes)} of memory, {binary_bytes(plan.resident)} of it for the model and what runs it; "
-        f"{binary_bytes(plan.available)} are free. {filled} gaps are filled to see what it gains."
+        f"{binary_bytes(plan.available)} are free. {filled} gaps are filled to measure the gain."
         f"{goes_on} Nothing leaves this machine."
     )
 
@@ -136,14 +136,18 @@ def _report(result: TuningResult) -> None:
     click.echo(
         f"Held-out loss {state.first_loss:.3f} before, {state.best_loss:.3f} after {state.best_step} steps. A canvas "
         f"is done at {schedule.sure:.2f} sure, after {schedule.max_steps} steps at the most"
-        + (f"; shown unasked from {schedule.threshold:.2f} on." if schedule.threshold is not None else ".")
+        + (
+            f"; automatic suggestions are shown from {schedule.threshold:.2f} on."
+            if schedule.threshold is not None
+            else "."
+        )
     )
     if result.gained:
         click.echo(f"The adapter is in {result.kept}.")
     elif result.kept:
-        click.echo(f"Nothing was gained, so the adapter in {result.kept} stays off.")
+        click.echo(f"The adapter gained nothing: it is saved in {result.kept} but disabled.")
     else:
-        click.echo("Nothing was gained, so the adapter that was there before stays.")
+        click.echo("The new adapter gained nothing: the previous one stays active.")
 
 
 def _table(result: TuningResult) -> Table:

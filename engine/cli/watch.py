@@ -1,4 +1,4 @@
-"""The canvas settling, live: noise, accepted and pinned tokens told apart by colour."""
+"""Shows the canvas while it settles: noise, accepted and pinned tokens in different colours."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from engine.common.marked import MarkedText
 from engine.common.request import Cell, CellState, Draft
 
 FRAME_S = 0.06
-"""Each canvas is shown this long: a step of a small model is over before an eye has seen it."""
+"""Each canvas is shown this long, since steps of a small model are too fast to see."""
 STYLES: dict[CellState, str] = {"noise": "dim magenta", "accepted": "bold green", "pinned": "cyan"}
 _PLAIN_NOISE = "▒"
 _LINE_END = "⏎"
 
 
 class Watch:
-    """Shows drafts while it is entered. A thread of its own keeps the pace, so that watching does not slow the fill."""
+    """Context manager that shows drafts, in a separate thread so that the fill is not slowed down."""
 
     def __init__(self, gap: MarkedText, console: Console, frame_s: float = FRAME_S) -> None:
         self._lead = gap.prefix.rpartition("\n")[2][-console.width // 2 :]
@@ -50,7 +50,7 @@ class Watch:
     def _play(self) -> None:
         if not self._console.is_terminal:
             while draft := self._drafts.get():
-                # Without colours, and in one line: noise as shades.
+                # Without colours, on one line: noise as shades.
                 plain = Text(f"step {draft.step:>3}  {''.join(map(_plain, draft.cells))}")
                 self._console.print(plain, soft_wrap=True)
             return
@@ -61,12 +61,12 @@ class Watch:
 
 
 def frame(lead: str, draft: Draft) -> Text:
-    """A canvas behind `lead`, the start of its line, with a legend."""
+    """A canvas after `lead`, the start of its line, with a legend."""
     return canvas_line(lead, draft).append("\n").append_text(legend(draft))
 
 
 def canvas_line(lead: str, draft: Draft) -> Text:
-    """A canvas behind `lead`, the start of its line."""
+    """A canvas after `lead`, the start of its line."""
     text = Text(visible(lead), overflow="fold")
     for cell in draft.cells:
         text.append(_shown(cell), STYLES[cell.state])
@@ -74,7 +74,7 @@ def canvas_line(lead: str, draft: Draft) -> Text:
 
 
 def legend(draft: Draft) -> Text:
-    """What the colours mean, and which step this is."""
+    """The legend and the step."""
     text = Text().append(f"step {draft.step}  ", "dim")
     for state, style in STYLES.items():
         text.append(f"■ {state}  ", style)
@@ -82,7 +82,7 @@ def legend(draft: Draft) -> Text:
 
 
 def _shown(cell: Cell) -> str:
-    """Line breaks in noise would make the picture jump, and control tokens, which have no text, shrink."""
+    """Line breaks in noise would make the picture jump, and control tokens have no text."""
     text = visible(cell.text)
     return text.replace("\n", _LINE_END) or _PLAIN_NOISE if cell.state == "noise" else text
 

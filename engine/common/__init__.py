@@ -1,1 +1,1 @@
-"""What every package may name: requests and answers, errors, texts without loss, and what goes over the wire."""
+"""Shared by all packages: requests and answers, errors, lossless texts, and what goes over the wire."""

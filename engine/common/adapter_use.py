@@ -1,4 +1,4 @@
-"""What of a folder's adapter is in use. It travels with an engine's status."""
+"""Which adapters are in use; part of an engine's status."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from engine.common.wire import Wire
 
 
 class AdapterUse(Wire, frozen=True, kw_only=True):
-    """Of an adapter that a request came for."""
+    """An adapter that a request came for."""
 
     folder: str
-    """What it has learnt."""
+    """The folder that it was trained on."""
     trouble: str = ""
-    """Why the model is used without it, in a sentence; empty: it is in use."""
+    """A sentence: why it is not used; empty: it is in use."""

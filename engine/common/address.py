@@ -1,4 +1,4 @@
-"""Where a running engine listens, as clients find it and the engine leaves it."""
+"""The address of a running engine: how the engine publishes it and clients find it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ class TcpAddress:
 
     port: int
     secret: str
-    """Known to both ends, said by neither: see engine.common.challenge."""
+    """A secret that both ends know and neither sends: see engine.common.challenge."""
     pid: int
-    """The process that listens there, by its own account."""
+    """The process that listens there, as it says itself."""
 
 
 Address = UnixAddress | TcpAddress
 
 
 def find_engine() -> Address | None:
-    """Where a running engine listens, or None where no trace of one is found; a socket file may be stale.
-
-    A port is anybody's once the engine is gone, so a port counts only while the engine's own process listens there.
-    Raises BadInput where the folder belongs to somebody else.
+    """The address of a running engine; None if there is none. A socket file may be stale. A port may be taken by
+    another program once the engine is gone, so it counts only while the engine's process listens there. Raises BadInput
+    where the folder belongs to another user.
     """
     if not has_runtime_dir():
         return None
@@ -47,7 +46,7 @@ def find_engine() -> Address | None:
 
 
 def write_tcp_address(address: TcpAddress) -> None:
-    """Leave port and secret for clients; only the user can read the file. Replaces an older one in one move."""
+    """Write port and secret for clients to a file that only the user can read, replacing an older one atomically."""
     # Takes longer to import than all the rest here, and a socket file needs none of it.
     from msgspec import json
 
@@ -57,32 +56,31 @@ def write_tcp_address(address: TcpAddress) -> None:
 
 
 def forget_address() -> None:
-    """Remove what clients find the engine by, whoever left it: the lock is to be held."""
+    """Remove any published address. The caller must hold the lock."""
     _address_path().unlink(missing_ok=True)
 
 
 class Claim:
-    """The lock of an engine, as it is before it listens, and the address, as it is when it does.
-
-    Others may come in their place while it lives: the folder of both may go with the user's last session, and the next
-    engine makes it anew. A file system gives no other file the number of the lock as long as that is held open.
+    """Identifies an engine's lock and address files, which another engine may replace while it lives: their folder may
+    be deleted with the user's last session, and the next engine creates it again. Files are compared by inode, which is
+    not reused while the lock is open.
     """
 
     def __init__(self) -> None:
-        """Take the lock, which is held. Raises OSError."""
+        """Note the lock file, which is held. Raises OSError."""
         self._address = _address_path()
         self._ids = {lock_path(): _file_id(lock_path())}
 
     def settle(self) -> None:
-        """Take the address, too. Raises OSError."""
+        """Note the address file, too. Raises OSError."""
         self._ids[self._address] = _file_id(self._address)
 
     def holds(self) -> bool:
-        """Whether both are still where they were. Raises OSError where nobody can tell."""
+        """Whether both files are still the same. Raises OSError where that can't be told."""
         return all(_file_id(path) == known for path, known in self._ids.items())
 
     def forget(self) -> None:
-        """Remove what clients find the engine by, unless another's may be there."""
+        """Remove the published address, unless another engine may have replaced it."""
         with suppress(OSError):
             if self.holds():
                 self._address.unlink()
@@ -93,7 +91,7 @@ def _address_path() -> Path:
 
 
 def _file_id(path: Path) -> tuple[int, int] | None:
-    """Device and number on it; None where there is no file. Raises OSError."""
+    """Device and inode; None where there is no file. Raises OSError."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -107,5 +105,5 @@ def _read_tcp_address(path: Path) -> TcpAddress | None:
     try:
         return json.decode(path.read_bytes(), type=TcpAddress)
     except (OSError, ValueError, MsgspecError):
-        # A missing or half-written file says the same: nobody can be met here yet.
+        # A missing or half-written file means the same: there is no engine yet.
         return None

@@ -1,4 +1,4 @@
-"""What can be seen in a text without a model: where its syntax is broken, where something is still to be written."""
+"""Analysis of a text without a model: syntax errors and placeholders."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ RewriteKind = Literal[
 
 
 class SyntaxErrorRegion(Wire, frozen=True, kw_only=True):
-    """Whole lines `text[start:end]`, without the last line break, in which something is wrong."""
+    """An error in whole lines `text[start:end]`, without the last line break."""
 
     start: int
     end: int
     what: str
-    """For a title: "missing )", or what the compiler says; empty where there is nothing to say."""
+    """A title: "missing )", or the compiler's message; may be empty."""
     spots: tuple[int, ...]
-    """Where the cause may lie, likeliest first; not all of them need to lie in these lines."""
+    """Possible causes, the likeliest first; they may be outside these lines."""
 
 
 class Placeholder(Wire, frozen=True, kw_only=True):
-    """`text[start:end]` wants to become `before`, something new, `after`."""
+    """A placeholder: `text[start:end]` is to be replaced by `before`, a fill, `after`."""
 
     kind: PlaceholderKind
     start: int
@@ -37,7 +37,7 @@ class Placeholder(Wire, frozen=True, kw_only=True):
 
 
 class Rewritable(Wire, frozen=True, kw_only=True):
-    """`text[start:end]` could be rewritten in a way that has a name."""
+    """A rewrite by name that fits `text[start:end]`."""
 
     kind: RewriteKind
     start: int
@@ -45,11 +45,11 @@ class Rewritable(Wire, frozen=True, kw_only=True):
 
 
 class Analysis(Wire, frozen=True, kw_only=True):
-    """What a text offers to somebody at a place in it."""
+    """Errors in a text; the placeholder and the rewrites by name at a cursor."""
 
     errors: tuple[SyntaxErrorRegion, ...]
-    """Of the whole text, in order."""
+    """All errors in the text, in order."""
     placeholder: Placeholder | None = None
-    """At the place."""
+    """The placeholder at the cursor."""
     rewrites: tuple[Rewritable, ...] = ()
-    """Of what is selected, or of the function whose first line holds the place."""
+    """Rewrites by name, of the selection or of the function whose first line holds the cursor."""

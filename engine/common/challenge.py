@@ -31,7 +31,7 @@ class ClientSide:
         """Check the engine's proof and give the client's. Raises Impostor."""
         expected = _proof("engine", self._secret, self.nonce, challenge.nonce)
         if not hmac.compare_digest(challenge.proof, expected):
-            raise Impostor("What listens at the engine's port does not know the secret of the address file.")
+            raise Impostor("The process at the engine's port does not know the secret of the address file.")
         return Proof(proof=_proof("client", self._secret, self.nonce, challenge.nonce))
 
 

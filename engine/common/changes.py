@@ -1,4 +1,4 @@
-"""What changed from one sequence of lines to another: the fewest that must give way."""
+"""A line diff with the fewest changed lines."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from rapidfuzz.distance import LCSseq
 from engine.common.sequences import common_ends
 
 _MOST_PAIRS = 4 * 10**8
-"""Lines by lines that are compared: a tenth of a second, and 50 MB."""
+"""Limit of the product of both lengths: 0.1 s and 50 MB."""
 
 
 def changed(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-    """[first, last) of `before` that gives way to [start, end) of `after`, in order."""
+    """Ranges [first, last) of `before` that [start, end) of `after` replace, in order."""
     head, tail = common_ends(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
-    # Beyond that, all between the first change and the last is one.
+    # Beyond the limit everything between the first and the last change is one range.
     same = LCSseq.opcodes(old, new) if len(old) * len(new) <= _MOST_PAIRS else ()
     at, to = head, head
     for part in same:

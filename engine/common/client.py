@@ -1,4 +1,4 @@
-"""How a client meets the engine, and a blocking client for commands: one question, one answer, every wait bounded."""
+"""The handshake with the engine, and a blocking client for commands: one request, one reply, every wait limited."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from engine.common.runtime_paths import lock_path
 OnDraft = Callable[[Draft], None]
 _CHUNK_NBYTES = 64 * 1024
 _HANDSHAKE_S = 30.0
-"""At the most: what an engine imports when it starts may hold up all of it."""
+"""Longest wait: an engine's imports at its start may block all of it."""
 _LOOK_S = 0.5
-"""Of silence, after which it is looked whether the engine is stopped."""
+"""Silence after which the client checks whether the engine is stopped."""
 _HANGS = "The engine does not answer: `dg-lsp engine restart` replaces it."
 
 
 class NoAnswer(EngineError):
-    """Something listens at the engine's address, but there is no talking to it. `peer` is its process, where known."""
+    """Something listens at the engine's address but does not answer. `peer`: its process, if known."""
 
     def __init__(self, message: str, peer: Peer | None = None) -> None:
         super().__init__(message)
@@ -46,13 +46,12 @@ class NoAnswer(EngineError):
 
 
 class Broken(NoAnswer):
-    """It ended in the middle of a word; whoever listens next may answer."""
+    """The connection broke within a message; another engine may answer."""
 
 
 class EngineFailure(EngineError):
-    """The engine did not do what was asked. The message is one sentence for users.
-
-    `code` is the engine's own, or "unavailable" (no engine can be reached or started) or "timeout".
+    """The engine did not fulfil a request. The message is one sentence for users. `code`: the engine's, or
+    "unavailable" (no engine can be reached or started), or "timeout".
     """
 
     def __init__(self, code: FailureCode | Literal["unavailable", "timeout"], message: str) -> None:
@@ -61,7 +60,7 @@ class EngineFailure(EngineError):
 
 
 class Exchange:
-    """A conversation, its handshake done."""
+    """A connection after the handshake."""
 
     def __init__(self, sock: socket.socket, address: Address, timeout_s: float) -> None:
         """Raises as `ask` does."""
@@ -77,11 +76,11 @@ class Exchange:
 
     @property
     def stays(self) -> bool:
-        """Whether the engine was not ending already."""
+        """Whether the engine is not about to end."""
         return self.welcome.state.name != "stopping"
 
     def __call__(self, message: ClientMessage, on_draft: OnDraft | None = None, /) -> EngineMessage:
-        """Send a message, wait for its reply; `on_draft` is told the drafts before that. Raises as `ask` does."""
+        """Send a message and wait for its reply; `on_draft` is called with drafts before it. Raises as `ask` does."""
         framed = pack(message)
         with _no_answer(self._peer):
             self._send(framed)
@@ -124,7 +123,7 @@ class Exchange:
 
 
 class Handshake:
-    """How a client and an engine meet, whoever carries their messages; over TCP each proves who it is."""
+    """The client's part of the handshake, independent of the transport. Over TCP each end proves its identity."""
 
     def __init__(self, address: Address, client: str, package: str = "") -> None:
         self._proving = ClientSide(address.secret) if isinstance(address, TcpAddress) else None
@@ -132,7 +131,7 @@ class Handshake:
         self.hello: ClientMessage | Welcome = Hello(version=VERSION, client=client, package=package, nonce=nonce)
 
     def answer(self, message: EngineMessage) -> ClientMessage | Welcome:
-        """What to say next, or the welcome that ends it. Raises EngineFailure, ProtocolError."""
+        """The next message to send, or the welcome that ends the handshake. Raises EngineFailure, ProtocolError."""
         proving, self._proving = self._proving, None
         if isinstance(message, Failed):
             is_other = message.code == "version"
@@ -140,22 +139,22 @@ class Handshake:
         if proving:
             if isinstance(message, Challenge):
                 return proving.answer(message)
-            raise Impostor("What listens at the engine's port proves nothing.")
+            raise Impostor("The process at the engine's port sent no proof.")
         if not isinstance(message, Welcome):
-            raise MalformedMessage("its first message is no welcome")
+            raise MalformedMessage("its first message is not a welcome")
         return message
 
 
 def ask(message: ClientMessage, timeout_s: float = 10.0) -> EngineMessage | None:
-    """The engine's reply, or None where no engine runs. Raises EngineError for a refusal, NoAnswer for silence,
-    BodyError for what can't be sent."""
+    """The engine's reply; None where no engine runs. Raises EngineError for a refusal, NoAnswer for silence, BodyError
+    for a message that can't be sent."""
     with conversation(timeout_s) as exchange:
         return exchange(message) if exchange else None
 
 
 @contextlib.contextmanager
 def conversation(timeout_s: float) -> Generator[Exchange | None]:
-    """One connection for several messages, or None where no engine runs. Raises as `ask` does."""
+    """One connection for several messages; None where no engine runs. Raises as `ask` does."""
     with contextlib.ExitStack() as stack:
         try:
             met = stack.enter_context(_met(timeout_s))
@@ -167,7 +166,7 @@ def conversation(timeout_s: float) -> Generator[Exchange | None]:
 
 
 def running_peer() -> Peer | None:
-    """The process that serves the engine's address, by the system's word; None where none does, or nobody can tell."""
+    """The process that serves the engine's address, according to the system; None where unknown."""
     try:
         with _met(1.0) as met:
             return _peer(*met) if met else None
@@ -178,8 +177,8 @@ def running_peer() -> Peer | None:
 
 
 def welcome(timeout_s: float) -> Welcome | None:
-    """The welcome of an engine that is there to stay, or None. One that is starting has time for it. Raises as `ask`
-    does for one that hangs, or takes no client."""
+    """The welcome of a running engine; None if there is none or it is ending. Waits for an engine that is starting.
+    Raises as `ask` does for one that hangs or accepts no client."""
     try:
         with conversation(timeout_s) as exchange:
             return exchange.welcome if exchange and exchange.stays else None
@@ -189,7 +188,7 @@ def welcome(timeout_s: float) -> Welcome | None:
 
 @contextlib.contextmanager
 def _met(timeout_s: float) -> Generator[tuple[socket.socket, Address] | None]:
-    """A connection to where an engine was found, or None. Raises OSError where nobody is there any more."""
+    """A connection to the published address; None where there is none. Raises OSError where nothing listens."""
     address = find_engine()
     if address is None:
         yield None
@@ -207,7 +206,7 @@ def _no_answer(peer: Peer | None) -> Generator[None]:
     except VersionMismatch as error:
         raise NoAnswer(f"{error} `dg-lsp engine restart` replaces it.", peer) from None
     except (OSError, ProtocolError) as error:
-        raise Broken(f"The conversation with the engine broke ({error}); try again.", peer) from None
+        raise Broken(f"The connection to the engine broke ({error}): try again.", peer) from None
 
 
 def _peer(sock: socket.socket, address: Address) -> Peer | None:
@@ -224,10 +223,10 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
 
 
 def connected(address: UnixAddress) -> socket.socket:
-    """Raises OSError: BlockingIOError where as many wait already to be met as may, so nobody meets them."""
+    """A connected Unix socket. Raises OSError; BlockingIOError where the queue of connections is full."""
     sock = socket.socket(socket.AF_UNIX)
     try:
-        # It is done at once or not at all; where it would have to wait, a socket that waits would do so for ever.
+        # Connect at once or not at all: a blocking socket would wait for ever.
         sock.setblocking(False)
         sock.connect(address.path)
     except OSError:
@@ -237,5 +236,5 @@ def connected(address: UnixAddress) -> socket.socket:
 
 
 def unmet(address: Address) -> Peer | None:
-    """The process at an address that takes no connection: there is no socket to tell it."""
+    """The process at an address that accepts no connection, found without a socket."""
     return listener(address.pid, address.port) if isinstance(address, TcpAddress) else holder(lock_path())

@@ -1,4 +1,4 @@
-"""Keys: from the environment or a file that only the user can read, never from a project."""
+"""API keys, from the environment or a file that only the user can read, never from a project."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from engine.common.files import open_regular
 from engine.common.http_address import HttpAddress
 
 SERVER_KEY = "DG_LSP_SERVER_KEY"
-"""The variable with the key that we show to a server."""
+"""The variable with the key that is sent to a server."""
 HTTP_TOKEN = "DG_LSP_HTTP_TOKEN"
-"""The variable with the key that is shown to us."""
+"""The variable with the key that HTTP clients must send."""
 _MOST_NBYTES = 16 * 1024
 
 
@@ -30,7 +30,7 @@ def read_key(variable: str, key_file: str) -> str:
 
 
 def http_token(address: HttpAddress, key_file: str) -> str:
-    """What clients of the HTTP door at `address` must know; empty: nothing, which only this machine's may. Raises
+    """The token for HTTP clients at `address`; empty: none, which is allowed only on the loopback interface. Raises
     BadInput."""
     token = read_key(HTTP_TOKEN, key_file)
     if not token and not address.local:

@@ -1,5 +1,4 @@
-"""How a command ends: errors raised on purpose become one line on standard error and an exit code. What it
-prints never ends it."""
+"""How a command ends: expected errors become one line on standard error and an exit code. Printing never raises."""
 
 from __future__ import annotations
 
@@ -16,15 +15,14 @@ BAD_INPUT, FAILURE = 2, 1
 
 
 def escape_unencodable() -> None:
-    """From now on, characters that a terminal or a pipe can't take are shown as escapes; what is printed as bytes is
-    left alone."""
+    """From now on, print characters that the terminal or pipe can't encode as escapes. Bytes are unaffected."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # no stream where there is no console
             stream.reconfigure(errors="backslashreplace")
 
 
 def in_one_line(error: EngineError) -> str:
-    """What standard error says of it."""
+    """The text for standard error."""
     return shown(f"dg-lsp: {' '.join(str(error).split())}")
 
 
@@ -35,11 +33,11 @@ def exit_code(error: EngineError) -> int:
 
 @contextmanager
 def one_line_errors() -> Generator[None]:
-    """As a decorator of a command's function or around a block of one: an EngineError ends it, in one line."""
+    """A decorator or context manager: an EngineError ends the command with one line."""
     try:
         yield
     except EngineError as error:
-        # Who is no command of click's needs none of it.
+        # Only click's commands need it.
         import click
 
         click.echo(in_one_line(error), err=True)
@@ -48,9 +46,8 @@ def one_line_errors() -> Generator[None]:
 
 @contextmanager
 def interruptible() -> Generator[None]:
-    """SIGTERM ends the block as Ctrl-C does, by KeyboardInterrupt, so that what it made doesn't outlast it.
-
-    What a script starts in the background begins with Ctrl-C's signal ignored; here it counts there, too.
+    """SIGTERM ends the block by KeyboardInterrupt, as Ctrl-C does, so that it can clean up. Ctrl-C works even where the
+    process was started with the signal ignored, as scripts do in the background.
     """
 
     def end(number: int, _frame: object) -> None:
@@ -71,7 +68,7 @@ def interruptible() -> Generator[None]:
 
 @contextmanager
 def pausing() -> Generator[Callable[[], bool]]:
-    """Whether someone asked to stop, by Ctrl-C or SIGTERM; a second time ends at once."""
+    """Whether Ctrl-C or SIGTERM came; a second one ends the process at once."""
     asked: list[int] = []
 
     def note(number: int, frame: object) -> None:

@@ -1,4 +1,4 @@
-"""How values travel between processes: a frame is four bytes of length, big-endian, then a msgpack map."""
+"""The framing between processes: four bytes of length, big-endian, then a msgpack map."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _BYTES = (bytes,)
 
 
 def plain(value: Any) -> Any:
-    """A value as what msgpack can pack."""
+    """A value in msgpack's types."""
     return msgspec.to_builtins(value, builtin_types=_BYTES)
 
 
 def structured(fields: object, kind: type[T]) -> T:
-    """A value of a type, exactly as its fields say: no number for a text. Raises ValueError naming the field."""
+    """A value converted to a type, strictly: no number for a text. Raises ValueError naming the field."""
     try:
         return msgspec.convert(fields, kind, builtin_types=_BYTES)
     except msgspec.ValidationError as error:
@@ -36,7 +36,7 @@ def frame(
     most_nbytes: int = MAX_FRAME_NBYTES,
     unicode_errors: Literal["strict", "surrogatepass"] = "strict",
 ) -> bytes:
-    """One map as it goes over the wire. Raises BodyError where it is too large or can't be written down."""
+    """One frame. Raises BodyError where the map is too large or can't be packed."""
     try:
         packed = cast(bytes, msgpack.packb(body, unicode_errors=unicode_errors))
     except UnicodeEncodeError:
@@ -49,7 +49,7 @@ def frame(
 
 
 def unframe(body: bytes, unicode_errors: Literal["strict", "surrogatepass"] = "strict") -> dict[str, Any]:
-    """The map in one frame's body. Raises MalformedMessage."""
+    """The map in a frame's body. Raises MalformedMessage."""
     try:
         value = msgpack.unpackb(body, unicode_errors=unicode_errors)
     except ValueError:
@@ -60,7 +60,7 @@ def unframe(body: bytes, unicode_errors: Literal["strict", "surrogatepass"] = "s
 
 
 def announced(head: bytes | bytearray, most_nbytes: int = MAX_FRAME_NBYTES) -> int:
-    """The length of the body behind a frame's first HEAD_NBYTES. Raises FrameError where it is more than allowed."""
+    """The length of the body after a frame's first HEAD_NBYTES. Raises FrameError where it is over the limit."""
     nbytes: int = _LENGTH.unpack_from(head)[0]
     if nbytes > most_nbytes:
         raise FrameError(f"A frame announces {nbytes} bytes, {most_nbytes} are allowed.")
@@ -68,20 +68,19 @@ def announced(head: bytes | bytearray, most_nbytes: int = MAX_FRAME_NBYTES) -> i
 
 
 class FrameSplitter:
-    """Cuts a stream of bytes into frame bodies, however the bytes were torn apart on the way."""
+    """Splits a stream of bytes into frame bodies."""
 
     def __init__(self) -> None:
         self._pending = bytearray()
 
     @property
     def mid_frame(self) -> bool:
-        """Whether the bytes so far end inside a frame."""
+        """Whether the bytes so far end within a frame."""
         return bool(self._pending)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The bodies that `data` completes; all of them are to be taken before more is fed.
-
-        Raises FrameError where a frame announces more than is allowed, once the bodies before it are taken.
+        """The bodies that `data` completes; consume all before the next call. Raises FrameError, after the valid
+        bodies, where a frame's length is over the limit.
         """
         self._pending += data
         return self._bodies()

@@ -1,4 +1,4 @@
-"""Where the HTTP door is: HOST:PORT, as it is written in settings and on the command line."""
+"""The address of the HTTP server: HOST:PORT, as in settings and on the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.common.errors import BadInput
 from engine.common.server_address import is_loopback
 
 PORT = 8012
-"""Where clients of llama.cpp's server look for one that fills gaps."""
+"""The port where clients of llama.cpp's server look for infilling."""
 _FORM = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^:\s]+)):(?P<port>\d{1,5})")
 
 
@@ -18,11 +18,11 @@ class HttpAddress:
     host: str
     """A name, or an IP address without brackets."""
     port: int
-    """0: any that is free."""
+    """0: any free port."""
 
     @property
     def local(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether it is reachable only from this machine."""
         return is_loopback(self.host)
 
     def __str__(self) -> str:
@@ -30,8 +30,10 @@ class HttpAddress:
 
 
 def http_address(text: str) -> HttpAddress:
-    """What HOST:PORT says. Raises BadInput."""
+    """Parse HOST:PORT. Raises BadInput."""
     found = _FORM.fullmatch(text.strip())
     if found is None or int(found["port"]) > 65_535:
-        raise BadInput(f"{text[:100]!r} is no address for the HTTP door: write HOST:PORT, such as 127.0.0.1:{PORT}.")
+        raise BadInput(
+            f"{text[:100]!r} is not an address for the HTTP server: write HOST:PORT, such as 127.0.0.1:{PORT}."
+        )
     return HttpAddress(host=found["v6"] or found["host"], port=int(found["port"]))

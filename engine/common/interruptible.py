@@ -1,4 +1,4 @@
-"""Parsing that ends when it has to, whatever it reads: some texts cost a grammar their length squared."""
+"""Parsing with a time limit, since some texts cost a grammar quadratic time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class InterruptibleParser:
         self._cancelled = False
 
     def parse(self, data: bytes, is_over: Callable[[], bool], old: Tree | None = None) -> Tree | None:
-        """None if it was over first. `old`: edited already; what is unchanged of it is reused."""
+        """The tree; None where the time was up. `old`: the edited previous tree, whose unchanged parts are reused."""
         self._data, self._asked, self._cancelled = memoryview(data), is_over, False
         tree: Tree | None = None
         with suppress(ValueError):  # how the binding says that _is_over() stopped it

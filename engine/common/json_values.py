@@ -1,4 +1,4 @@
-"""JSON as others write it, read as far as it means something."""
+"""JSON from other programs, read leniently."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 UNREADABLE = object()
-"""Stands for what is no JSON."""
+"""Stands for invalid JSON."""
 _ESCAPED_SURROGATES = (b"\\ud", b"\\uD")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

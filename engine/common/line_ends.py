@@ -1,8 +1,8 @@
-"""What ends a line, in texts as files and editors have them."""
+"""Line ends in files and editors."""
 
 from __future__ import annotations
 
 import re
 
 LINE_END = re.compile(r"\r\n?|\n")
-"""The Language Server Protocol's three; other characters that `str.splitlines` heeds are text."""
+"""The three of the Language Server Protocol; other separators of `str.splitlines` are text."""

@@ -1,4 +1,4 @@
-"""Where the gap is: `▮` markers in a text, or LINE:COL positions. Pure; inside there are only string offsets."""
+"""Gaps given by `▮` markers or by LINE:COL positions, converted to string offsets."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def offset(text: str, position: Position) -> int:
 
 
 def line_count(text: str) -> int:
-    """How many lines a text has, an unfinished or empty last one counted."""
+    """How many lines a text has, counting an unfinished or empty last line."""
     return sum(1 for _ in _lines(text))
 
 

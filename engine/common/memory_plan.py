@@ -1,4 +1,4 @@
-"""How the memory of a device is shared out, before anything is read. It travels with an engine's status."""
+"""The planned memory of a device; part of an engine's status."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ class MemoryPlan(Wire, frozen=True, kw_only=True):
 
     weights: int
     contexts: int
-    """Keys and values of one context as long as is read; the cache of several takes what is left."""
+    """Keys and values of one context of the planned length; caching more contexts takes what is left."""
     canvases: int
-    """Keys and values of as many tokens as a pass computes."""
+    """Keys and values of the tokens of one pass."""
     workspace: int
-    """What the layers, and the sampler behind them, hold for a moment."""
+    """Temporary memory of the layers and the sampler."""
     library: int
-    """What a GPU's own libraries keep."""
+    """Memory kept by a GPU's libraries."""
 
     @property
     def beside(self) -> int:
-        """All but the weights."""
+        """Everything but the weights."""
         return self.contexts + self.canvases + self.workspace + self.library
 
     @property
@@ -29,7 +29,7 @@ class MemoryPlan(Wire, frozen=True, kw_only=True):
         return self.weights + self.beside
 
     def summary(self) -> str:
-        """The total and its parts, as a part of a sentence."""
+        """The total and its parts, as a clause."""
         names = {"weights": self.weights, "contexts": self.contexts, "canvases": self.canvases}
         names |= {"workspace": self.workspace, "CUDA's own": self.library}
         parts = [f"{name} {binary_bytes(nbytes)}" for name, nbytes in names.items() if nbytes]

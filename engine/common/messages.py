@@ -1,9 +1,9 @@
-"""What the language server and the engine say to each other; how it travels: engine.common.protocol and frames.
+"""The messages between language server and engine; see engine.common.protocol and frames for their transport.
 
 A conversation: the client says `Hello`, the engine `Welcome`; over TCP a `Challenge` and a `Proof` stand between them,
 see engine.common.challenge. Then each message with an `id` that the client chose gets exactly one `FillReply`,
-`AnalyzeReply`, `StatusReply`, `Done` or `Failed` with that id, `Drafted` ones before it where asked for. `Notice` comes
-unasked whenever the model's state changes.
+`AnalyzeReply`, `StatusReply`, `Done` or `Failed` with that id, `Drafted` ones before it if requested. `Notice` is sent
+whenever the model's state changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Priority = Literal["interactive", "background"]
 FailureCode = Literal[
     "busy",  # the queue is full; try again later
     "superseded",  # a newer request for the same document came
-    "cancelled",  # the client asked for it
+    "cancelled",  # the client cancelled it
     "late",  # the deadline passed before the model was free
     "bad_request",  # the request itself can't be served
     "out_of_memory",  # the device is too small for it
@@ -36,33 +36,33 @@ StateName = Literal["off", "starting", "unloaded", "loading", "ready", "error", 
 
 
 class Message(Wire, frozen=True, tag=str.lower):
-    """Its class is named by the field `type`."""
+    """A message; the field `type` names its class."""
 
 
 class Numbered(Message, frozen=True, kw_only=True):
-    """The client chooses the number."""
+    """A message with a number chosen by the client."""
 
     id: int
 
 
 class EngineState(Wire, frozen=True, kw_only=True):
-    """What the engine is doing; a client's own account of it has "off" (stopped) and "starting", too."""
+    """The engine's state. Clients add "off" (stopped) and "starting"."""
 
     name: StateName
     percent: float | None = None
-    """How far loading has come, in [0, 100]; None: unknown."""
+    """Progress of loading, in [0, 100]; None: unknown."""
     message: str = ""
-    """A sentence for the user, where there is something to say."""
+    """A sentence for the user; may be empty."""
 
 
 class Hello(Message, frozen=True, kw_only=True):
     version: int
     client: str = ""
-    """Who it is, for the log and the status ("nvim 0.12")."""
+    """The client's name, for the log and the status ("nvim 0.12")."""
     package: str = ""
-    """Version of dg-lsp, if it is a window that stays; an engine gives way to windows of another one."""
+    """The version of dg-lsp of an editor window; empty: not a window. An engine ends for windows of another version."""
     nonce: bytes = b""
-    """Random, over TCP."""
+    """A random number, over TCP."""
 
 
 class Challenge(Message, frozen=True, kw_only=True):
@@ -79,13 +79,13 @@ class Proof(Message, frozen=True, kw_only=True):
 
 
 class Fill(Numbered, frozen=True, kw_only=True):
-    """Fill a gap. A newer one of this client with the same non-empty `document` takes its place."""
+    """Fill a gap. A newer fill of the same client with the same non-empty `document` supersedes it."""
 
     request: FillRequest
     document: str = ""
-    """Opaque; kinds of work that should not supersede each other take different keys."""
+    """An opaque key; work that must not supersede each other has different keys."""
     priority: Priority = "interactive"
-    """Background work pauses between two denoising steps while interactive work is there."""
+    """Background work pauses between two steps while there is interactive work."""
     drafts: bool = False
     """Send the canvas after each step."""
 
@@ -96,7 +96,7 @@ class Fill(Numbered, frozen=True, kw_only=True):
 
 
 class Analyze(Numbered, frozen=True, kw_only=True):
-    """Ask what a text offers at a place, without the model; answered by `AnalyzeReply`."""
+    """Analyse a text at a cursor, without the model; answered by `AnalyzeReply`."""
 
     text: str
     cursor: int
@@ -111,15 +111,15 @@ class Analyze(Numbered, frozen=True, kw_only=True):
 
 
 class Cancel(Numbered, frozen=True, kw_only=True):
-    """Give up the fill `id`, which then fails as "cancelled"; an unknown id is ignored. Has no answer of its own."""
+    """Cancel the fill `id`, which fails as "cancelled"; unknown ids are ignored. It has no answer."""
 
 
 class Warm(Numbered, frozen=True, kw_only=True):
-    """Load the model now; answered by `Done` when it is there."""
+    """Load the model; answered by `Done` once it is loaded."""
 
 
 class StatusQuery(Numbered, frozen=True, kw_only=True):
-    """Ask for a `StatusReply`."""
+    """Request a `StatusReply`."""
 
 
 class Stop(Numbered, frozen=True, kw_only=True):
@@ -127,14 +127,14 @@ class Stop(Numbered, frozen=True, kw_only=True):
 
 
 class Welcome(Message, frozen=True, kw_only=True):
-    """The end of the handshake: from now on the engine is at the client's service."""
+    """The end of the handshake: the client may send requests from now on."""
 
     version: int
     engine: str
     """Version of the package."""
     pid: int
     model: str
-    """The model as it was asked for when the engine was started."""
+    """The model that the engine was started with."""
     device: str
     state: EngineState
 
@@ -154,12 +154,12 @@ class AnalyzeReply(Numbered, frozen=True, kw_only=True):
 
 
 class Done(Numbered, frozen=True, kw_only=True):
-    """What was asked for has happened."""
+    """The request was fulfilled."""
 
 
 class Failed(Message, frozen=True, kw_only=True):
     id: int | None
-    """None: the message was too broken to tell."""
+    """None: the message's id could not be read."""
     code: FailureCode
     message: str
     """One sentence, for users."""
@@ -170,7 +170,7 @@ class Notice(Message, frozen=True, kw_only=True):
 
 
 class Percentiles(Wire, frozen=True, kw_only=True):
-    """Milliseconds over the latest few hundred; None before the first."""
+    """Milliseconds over the latest few hundred fills; None before the first."""
 
     p50: float | None = None
     p95: float | None = None
@@ -182,64 +182,64 @@ class EngineStatus(Wire, frozen=True, kw_only=True):
     protocol: int
     model: str
     device: str
-    """Where the weights are; where there are none, `device_asked`."""
+    """The device of the weights; `requested_device` where there are none."""
     instructions: bool | None = None
     """Whether the model follows instructions; None: its weights are not loaded."""
     parameters: int | None = None
     context_limit: int | None = None
-    """Tokens of context that the model can use; None, as above: its weights are not loaded."""
-    device_asked: str
+    """Tokens of context that the model can use; None: its weights are not loaded."""
+    requested_device: str
     unload_after_s: float
-    """Without a request, the weights are given back after this."""
+    """Seconds without a request after which the model is unloaded."""
     exit_after_s: float
-    """Without a client, the process ends after this."""
+    """Seconds without a client after which the engine ends."""
     http: str = ""
-    """HOST:PORT of the HTTP door; empty: there is none, and else the process does not end for want of clients."""
+    """HOST:PORT of the HTTP server; empty: none. While it serves, the engine does not end by itself."""
     http_token_file: str = ""
-    """Holds what HTTP clients must prove to know."""
+    """The file with the token of HTTP clients."""
     stall_after_s: float
-    """A step of the model that takes longer counts as hung; one that is slow for this model and device, earlier."""
+    """A longer step of the model counts as hung; a step that is slow for this model and device counts earlier."""
     state: EngineState
     up_s: float
     """Seconds since the engine started."""
     loaded_s: float | None = None
-    """Seconds since the weights were loaded; None: they are not."""
+    """Seconds since the weights were loaded; None: they are not loaded."""
     rss_nbytes: int
     device_nbytes: int
-    """Memory held on the accelerator; 0 on a CPU."""
+    """Memory in use on the accelerator; 0 on a CPU."""
     device_total_nbytes: int = 0
-    """Memory that the accelerator has; 0 on a CPU."""
+    """Memory of the accelerator; 0 on a CPU."""
     memory: MemoryPlan | None = None
-    """What the model was planned to take; None: its weights are not loaded, or it has none."""
+    """The planned memory of the model; None: its weights are not loaded, or it has none."""
     adapters: tuple[AdapterUse, ...] = ()
-    """Of those that requests came for since the weights were loaded."""
+    """The adapters that requests came for since the weights were loaded."""
     clients: tuple[str, ...]
     queued: int
-    """Fills that wait for their first forward pass."""
+    """Fills waiting for their first forward pass."""
     running: int
     served: int
     """Fills answered since the start."""
     failed: dict[str, int] = field(default_factory=dict[str, int])
-    """Fills that were not, by failure code."""
+    """Failed fills since the start, by code."""
     encode_ms: Percentiles = Percentiles()
     step_ms: Percentiles = Percentiles()
     total_ms: Percentiles = Percentiles()
     """From a request's arrival to its answer."""
     forwards: int = 0
-    """Forward passes of the decoder, a batch counted once."""
+    """Forward passes of the decoder; a batch counts once."""
     shared_forwards: int = 0
-    """Those that served several requests at once."""
+    """Forward passes that served several requests."""
     tokens_per_forward: float | None = None
     cached_tokens: int = 0
-    """Context tokens that were found in a cache instead of being encoded."""
+    """Context tokens found in the cache."""
     context_tokens: int = 0
-    """Context tokens of all fills, both since the weights were loaded."""
+    """Context tokens of all fills; both since the weights were loaded."""
     checker_restarts: int = 0
-    """How often the process that checks syntax ended, and another took its place."""
+    """How often the syntax checker's process had to be restarted."""
     set_aside: int = 0
-    """Documents whose syntax is not checked for a while: that process ended over them."""
+    """Documents that are not checked for a while, since the checker's process ended over them."""
     log: str
-    """Folder of the log, or why there is none."""
+    """The folder of the log, or why there is none."""
 
 
 class StatusReply(Numbered, frozen=True, kw_only=True):

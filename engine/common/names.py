@@ -1,4 +1,4 @@
-"""What models and devices may be called, told without looking into either."""
+"""Names of models and devices."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Literal, get_args
 from engine.common.errors import ModelError
 
 Device = Literal["auto", "cpu", "cuda"]
-"""Where a model may be asked to run."""
+"""The devices that may be requested."""
 BUNDLED = "bundled"
 ORACLE = "oracle:"
-"""Begins the name of a test model, which needs no weights: see engine.models.oracle.model."""
+"""Prefix of a test model's name: see engine.models.oracle.model."""
 
 
 def rooted(name: str, folder: Path) -> str:
-    """A name that means the same wherever a process stands: the path of what it names in `folder`, if that is there."""
+    """A model's name independent of the working directory: the path in `folder` if it exists there."""
     prefix, path = (ORACLE, name.removeprefix(ORACLE)) if name.startswith(ORACLE) else ("", name)
     there = folder / path
     if path in ("", BUNDLED) or Path(path).is_absolute():
@@ -28,6 +28,6 @@ def rooted(name: str, folder: Path) -> str:
 
 
 def check_device(name: str) -> None:
-    """Raises ModelError where it is none of `Device`."""
+    """Check a device's name. Raises ModelError where it is not one of `Device`."""
     if name not in get_args(Device):
         raise ModelError(f"There is no device {name!r}: use auto, cpu or cuda.")

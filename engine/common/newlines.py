@@ -1,4 +1,4 @@
-"""Line ends: which a text has, and how a new text takes them over."""
+"""Line ends of a text, and how a new text adopts them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def lines(text: str) -> list[str]:
-    """The lines of a text with their ends; they end as an editor's do, unlike those of `str.splitlines`."""
+    """The lines of a text with their ends, split as in editors, unlike `str.splitlines`."""
     return _LINE.findall(text)
 
 
 def dominant_line_end(text: str) -> str:
-    r"""The line end that a text uses most: "\n", "\r\n" or "\r"; "\n" where it has none."""
+    r"""The most frequent line end of a text: "\n", "\r\n" or "\r"; "\n" where it has none."""
     counts = _line_ends(text)
     return max(counts, key=lambda end: counts[end])
 
@@ -26,7 +26,7 @@ def with_line_ends(text: str, line_end: str) -> str:
 
 
 def with_line_feeds(text: str) -> str:
-    """Models are trained on line feeds alone; a carriage return is part of the line break that it stands for."""
+    """A text with line feeds only, as models are trained on."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 

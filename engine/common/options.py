@@ -1,4 +1,4 @@
-"""What commands of any room have in common with each other."""
+"""Command-line types shared by all packages."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ A_PATH = click.Path(path_type=Path)
 
 
 class FiniteRange(click.FloatRange):
-    """A number within bounds, and finite: to click's own range inf is a number."""
+    """A finite number within limits; click's own range accepts inf."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
-            self.fail(f"{number:g} is no number to count with.", param, ctx)
+            self.fail(f"{number:g} is not a finite number.", param, ctx)
         return number
 
 
 class OrderedGroup(click.Group):
-    """Lists its commands as they were added: what comes first is wanted first."""
+    """A group that lists its commands in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

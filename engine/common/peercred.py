@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection to the engine, as the system tells it; and ending it."""
+"""The process at the other end of a connection, according to the system, and how to end it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOCAL_PEERPID = 2
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
     is_own: bool
-    """Whether it runs as this process's user."""
+    """Whether it runs as the same user."""
     pid: int | None
 
 
@@ -42,7 +42,7 @@ def peer_of(sock: socket.socket) -> Peer | None:
 
 
 def listener(pid: int, port: int) -> Peer | None:
-    """The process `pid`, if it listens on a TCP port; None where it doesn't, or nobody can tell."""
+    """The process `pid` if it listens on a TCP port; None where it does not, or unknown."""
     # Only over TCP, or where something is wrong: it takes longer to import than a language server may take to answer.
     import psutil
 
@@ -56,9 +56,8 @@ def listener(pid: int, port: int) -> Peer | None:
 
 
 def work_done(peer: Peer | None) -> tuple[float, int] | None:
-    """Processor seconds that a peer's process has used, and memory it holds; None where there is no telling.
-
-    A process that is stopped, or waits for something that never comes, has the same ones for ever.
+    """Processor seconds and memory of a peer's process; None where unknown. Both stay the same for a process that is
+    stopped or hangs.
     """
     if peer is None or not peer.pid:
         return None
@@ -73,7 +72,7 @@ def work_done(peer: Peer | None) -> tuple[float, int] | None:
 
 
 def is_stopped(peer: Peer | None) -> bool:
-    """Whether a peer's process is known to be stopped; one that a debugger holds for a moment is not."""
+    """Whether a peer's process is known to be stopped, other than briefly by a debugger."""
     if peer is None or not peer.pid:
         return False
     import psutil
@@ -84,7 +83,7 @@ def is_stopped(peer: Peer | None) -> bool:
 
 
 def holder(path: Path) -> Peer | None:
-    """The process of this user that keeps a file open, the lock of an engine say, whatever state it is in."""
+    """The process of this user that keeps a file open, such as an engine's lock."""
     import psutil
 
     def keeps(process: psutil.Process) -> bool:
@@ -99,7 +98,7 @@ def holder(path: Path) -> Peer | None:
 
 
 def kill(peer: Peer | None) -> bool:
-    """End a process of this user's at once; False where it is not known, or another's."""
+    """Kill a process of this user; False where it is unknown or another user's."""
     import psutil
 
     if peer is None or not peer.pid or not peer.is_own:
@@ -110,7 +109,7 @@ def kill(peer: Peer | None) -> bool:
 
 
 def is_own(peer: Peer | None) -> bool:
-    """Whether the peer is known to run as this process's user."""
+    """Whether the peer is known to run as the same user."""
     return peer is not None and peer.is_own
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def percentile(values: Sequence[float], percent: float, digits: int | None = None) -> float | None:
-    """The smallest value that so many percent do not exceed (nearest rank), rounded to `digits`; None of none."""
+    """The percentile by nearest rank, rounded to `digits`; None of no values."""
     if not values:
         return None
     found = sorted(values)[int(max(-(-len(values) * percent // 100), 1)) - 1]

@@ -1,4 +1,4 @@
-"""How processes of ours are started: nothing that lies in the folder they stand in is ever run. And how they yield."""
+"""How our processes start, without running anything from their working directory, and how they yield."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pathlib import Path
 
 
 def python_module(name: str) -> tuple[str, ...]:
-    """The command that runs a module of this installation.
-
-    Without `-P` Python looks into the working directory first: an `engine/` or a `uuid.py` there would be run.
+    """The command that runs a module of this installation. Without `-P` Python would run an `engine/` or `uuid.py` in
+    the working directory.
     """
     return sys.executable, "-P", "-m", name
 
 
 def home_dir() -> Path:
-    """The user's home; where the system knows of none, a folder that holds nothing of anybody's."""
+    """The user's home; an empty folder where there is none."""
     try:
         return Path.home()
     except RuntimeError:
@@ -30,7 +29,7 @@ def at_home(path: str) -> str:
 
 
 def working_dir() -> Path:
-    """Where this process stands; a neutral folder where that one is gone."""
+    """The working directory; a neutral folder where it was deleted."""
     try:
         return Path.cwd()
     except OSError:
@@ -38,7 +37,7 @@ def working_dir() -> Path:
 
 
 def neutral_dir() -> Path:
-    """Where a process of long life stands: a folder that can't be removed meanwhile, and holds nothing of a project.
+    """The working directory for long-lived processes: it can't be removed and holds nothing of a project.
 
     The root, as daemons do. A home may be missing, and an empty entry of PYTHONPATH would make Python look into it.
     """
@@ -46,7 +45,7 @@ def neutral_dir() -> Path:
 
 
 def idle() -> None:
-    """Take processor time only where nothing else wants it.
+    """Use only processor time that nothing else needs.
 
     Linux with autogroups weighs sessions against each other before it looks at what is in them. So without a terminal,
     whose Ctrl-C would be lost, this becomes a session of its own that weighs next to nothing. In a terminal's session

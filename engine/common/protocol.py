@@ -13,9 +13,9 @@ from engine.common.frames import frame, plain, structured, unframe
 from engine.common.messages import ClientMessage, EngineMessage
 
 VERSION = 13
-"""Raised with every change of a message; both ends must have the same."""
+"""Increased with every change of a message; both ends must have the same."""
 OTHER_VERSION = "The engine that runs is of another version of dg-lsp."
-"""What a client says of an engine that refuses it for its version; the engine's own words count from its end."""
+"""A client's message for an engine that refuses its version."""
 _CLASSES: dict[tuple[Any, str], Any] = {
     (kind, each.__struct_config__.tag): each for kind in (ClientMessage, EngineMessage) for each in get_args(kind)
 }

@@ -1,4 +1,4 @@
-"""What is asked of the engine and what it answers: plain values, no tensors, no offsets into files."""
+"""Requests to the engine and its answers, as plain values."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class Snippet(Wire, frozen=True, kw_only=True):
 
 
 class RecentEdit(Wire, frozen=True, kw_only=True):
-    """What somebody changed lately in this file or another: whole lines, without the last line break. Empty `old`:
-    lines that are new; empty `new`: lines that are gone."""
+    """A recent edit in this file or another: whole lines, without the last line break. Empty `old`: inserted lines;
+    empty `new`: deleted lines."""
 
     path: str
     old: str
     new: str
     start: int | None = None
-    """Where `new` begins in `prefix + suffix`, for what has to know; None in another file."""
+    """The offset of `new` in `prefix + suffix`; None in another file."""
 
 
 class Precedent(Wire, frozen=True, kw_only=True):
-    """What stands elsewhere between surroundings like the gap's, with the names that it would have in the gap."""
+    """A workspace match: code from a similar place in the workspace, with its names adapted to the gap."""
 
     text: str
     origin: str
-    """For a person: path and line, "src/shapes.py:12"."""
+    """Path and line for the user, "src/shapes.py:12"."""
     likeness: Annotated[float, Meta(ge=0, le=1000)] = 0.0
-    """Of its surroundings to the gap's: tokens before and behind that are the same, a name that stands for another one
-    counting less."""
+    """Similarity of its surroundings to the gap's: the number of equal tokens before and after; an adapted name counts
+    less."""
 
 
 class FillRequest(Wire, frozen=True, kw_only=True):
@@ -49,63 +49,62 @@ class FillRequest(Wire, frozen=True, kw_only=True):
     language: str = ""
     """LSP language identifier ("python"); empty: unknown."""
     task: Task = "fill"
-    """"fill" starts from noise; "rewrite" from `old`, by `strength`; "fix" changes of `old` what it takes to remove its
-    syntax problems. What is rewritten or fixed is offered whole, or not at all. "next" looks where else the newest of
+    """"fill" starts from noise; "rewrite" starts from `old`, by `strength`; "fix" changes `old` only as needed to
+    remove its syntax problems. A rewrite or fix is offered whole or not at all. "next" finds where else the newest of
     this file's `edits` belongs."""
     old: str = ""
-    """The text that stands in the gap now; it is replaced."""
+    """The text in the gap, which is replaced."""
     guess: str = ""
-    """What is likely to stand in the gap, such as the rest of a suggestion that typing diverged from; a first canvas is
-    conditioned on it, nothing is pinned."""
+    """A guess of the answer, such as the rest of a suggestion that typing diverged from. The first canvas starts from
+    it; nothing is pinned."""
     snippets: tuple[Snippet, ...] = ()
     edits: tuple[RecentEdit, ...] = ()
-    """Oldest first, none at the gap itself."""
+    """Recent edits, oldest first, none at the gap."""
     instruction: str = ""
     n: Annotated[int, Meta(ge=1, le=32)] = 1
-    """Candidates wanted at most."""
+    """Most candidates to return."""
     max_tokens: Annotated[int, Meta(ge=1, le=4096)] = 96
-    """Longest gap, in tokens of the model."""
+    """Widest gap, in the model's tokens."""
     width: Annotated[int, Meta(ge=1, le=4096)] | None = None
-    """Fixes the gap's width in tokens; None lets the model's length strategy find it."""
+    """The given width of the gap in tokens; None: the model's length strategy finds it."""
     deadline_ms: Annotated[float, Meta(gt=0, le=1e9)] | None = None
-    """Milliseconds after which the best canvas so far is the answer; None waits for the canvas to settle."""
+    """Milliseconds after which the best canvas so far is the answer; None: no limit."""
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
     strength: Annotated[float, Meta(gt=0, le=1)] = 1.0
-    """Share of `old` that a rewrite re-noises, in (0, 1]; 1.0 starts from noise alone."""
+    """Share of `old` that becomes noise in a rewrite, in (0, 1]; 1.0: all of it."""
     keep: tuple[tuple[int, int], ...] = ()
-    """Spans of `old` (offsets into it) that a rewrite leaves as they are."""
+    """Spans of `old`, as offsets into it, that a rewrite keeps."""
     single_line: bool = False
-    """No line break may enter the gap."""
+    """Whether the answer may hold no line break."""
     may_swallow: bool = False
-    """Whether who asks can put an answer in the place of closers after the gap that it closes itself."""
+    """Whether the client can replace closers after the gap that the answer closes itself."""
     precedents: Annotated[tuple[Precedent, ...], Meta(max_length=3)] = ()
-    """Best first. They are candidates as what the model writes is, judged by the same reading."""
+    """Workspace matches, best first. They compete with the model's own candidates, scored by the same model."""
     folder: str = ""
-    """Where the text's file lies, absolute: what was learnt of the folder, or of one above it, serves it; empty: the
-    model alone does."""
+    """The absolute folder of the file: the adapter of it, or of a folder above it, is used; empty: no adapter."""
 
 
 class Candidate(Wire, frozen=True, kw_only=True):
     text: str
     tokens: int
     confidence: float
-    """In [0, 1]. Of a fill by a model that has learnt where gaps end, how likely it is to be the gap's very text; else
-    the geometric mean of `token_confidence`. What stands elsewhere is at least as likely as what stood in places so
-    much alike was right."""
+    """In [0, 1]. For a model trained to find the end of a gap: the probability that the text is exactly right; else the
+    geometric mean of `token_confidence`. A workspace match scores at least the accuracy that was measured at its
+    similarity."""
     score: float
-    """Log-probability that candidates are ranked by; higher is better."""
+    """The log-probability that candidates are ranked by; higher is better."""
     syntax: Syntax = "unchecked"
     token_confidence: tuple[float, ...] = ()
-    """Probability that the model gave each token of `text` when the canvas settled."""
+    """The probability of each token of `text` when the canvas settled."""
     origin: str = ""
-    """Of the precedent that it is; empty: the model wrote it."""
+    """The origin of a workspace match; empty: the model wrote it."""
     token_ends: tuple[int, ...] = ()
-    """Where each of those tokens ends in `text`; a longer gap's tokens are those of its last canvas."""
+    """The end of each of those tokens in `text`; in a longer gap, those of the last canvas."""
     swallowed: Annotated[int, Meta(ge=0)] = 0
-    """Characters at the beginning of `suffix` that `text` takes the place of, as it closes them itself; they are in the
-    gap's line."""
+    """Characters at the start of `suffix` that `text` replaces, since it closes them itself; they are on the gap's
+    line."""
     replaces: tuple[int, int] | UnsetType = UNSET
-    """Span of `prefix + suffix` that `text` takes the place of, where that is not the gap."""
+    """The span of `prefix + suffix` that `text` replaces, where it is not the gap."""
 
 
 class Timings(Wire, frozen=True, kw_only=True):
@@ -118,23 +117,23 @@ class Timings(Wire, frozen=True, kw_only=True):
 
 
 class Filled(Wire, frozen=True, kw_only=True):
-    """The answer to a FillRequest: candidates best first; none is a valid answer."""
+    """The answer to a FillRequest: candidates, best first; may be empty."""
 
     model: str
     device: str
     candidates: tuple[Candidate, ...]
     width: int
-    """Gap width in tokens of the first candidate's canvas."""
+    """Width in tokens of the first candidate's canvas."""
     steps: int
-    """Denoising steps, the longest row's."""
+    """Denoising steps of the longest row."""
     forwards: int
-    """Forward passes of the decoder, rows of one batch counted once."""
+    """Forward passes of the decoder; a batch counts once."""
     context_tokens: int = 0
-    """Tokens of what was read around the gap."""
+    """Tokens of the context."""
     threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
-    """How sure these weights have to be of what is shown unasked; None: nobody fitted it."""
+    """The fitted confidence threshold for automatic suggestions; None: not fitted."""
     adapter: str = ""
-    """The folder that was learnt by what answered; empty: the model alone did."""
+    """The folder of the adapter that answered; empty: none."""
     ms: Timings = field(default_factory=Timings)
 
 
@@ -142,17 +141,17 @@ CellState = Literal["noise", "accepted", "pinned"]
 
 
 class Cell(Wire, frozen=True, kw_only=True):
-    """One position of a canvas as a person may watch it."""
+    """One position of a canvas, for display."""
 
     text: str
     state: CellState
 
 
 class Draft(Wire, frozen=True, kw_only=True):
-    """The canvas of the best row after one step. `text` is what would be answered now."""
+    """The canvas of the best row after one step. `text`: the answer so far."""
 
     step: int
     text: str
     settled: int = 0
-    """Characters from its left that stand on accepted tokens, and with which every other row begins, too."""
+    """Leading characters that are accepted in every row."""
     cells: tuple[Cell, ...] = ()

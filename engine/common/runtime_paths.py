@@ -1,5 +1,4 @@
-"""Where the engine can be met and where it logs. Standard library and platformdirs only: both processes use it.
-
+"""Folders and files of the engine: socket, lock, logs, counts. Standard library and platformdirs only.
 `DG_LSP_RUNTIME_DIR` and `DG_LSP_STATE_DIR` move the two folders, `DG_LSP_TRANSPORT=tcp` replaces the Unix socket by TCP
 on the loopback interface, as on Windows.
 """
@@ -24,7 +23,7 @@ _RUNTIME, _STATE, _TRANSPORT = "DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR", "DG_LSP
 
 
 def _given(variable: str) -> Path | None:
-    """A folder that the environment names. Raises BadInput for one that is not the same to every process."""
+    """A folder from an environment variable. Raises BadInput for a relative path."""
     given = os.environ.get(variable)
     if not given:
         return None
@@ -34,7 +33,7 @@ def _given(variable: str) -> Path | None:
 
 
 def uses_tcp() -> bool:
-    """Whether the engine is met over TCP instead of a Unix socket. Raises BadInput for what is neither."""
+    """Whether the engine uses TCP instead of a Unix socket. Raises BadInput for an invalid setting."""
     given = os.environ.get(_TRANSPORT, "")
     if given not in ("", "unix", "tcp"):
         raise BadInput(f"{_TRANSPORT} is {given!r}: set it to tcp or unix, or to nothing.")
@@ -42,7 +41,7 @@ def uses_tcp() -> bool:
 
 
 def runtime_dir() -> Path:
-    """The folder of socket and lock; it may not exist yet. Raises BadInput where the system has none to offer."""
+    """The folder of socket and lock; it may not exist yet. Raises BadInput where the system offers none."""
     given = _given(_RUNTIME)
     if given:
         return given
@@ -62,12 +61,12 @@ def log_dir() -> Path:
 
 
 def state_dir() -> Path:
-    """The folder of what a user's editors count; it may not exist yet."""
+    """The folder of the editors' statistics; it may not exist yet."""
     return _given(_STATE) or Path(platformdirs.user_state_dir("dg-lsp", appauthor=False))
 
 
 def data_dir() -> Path:
-    """The folder of what is learnt about models on this machine; it may not exist yet."""
+    """The folder of adapters and calibrations; it may not exist yet."""
     return _given(_STATE) or Path(platformdirs.user_data_dir("dg-lsp", appauthor=False))
 
 
@@ -84,7 +83,7 @@ def socket_path() -> Path:
 
 
 def tcp_address_path() -> Path:
-    """The file with port and secret, where TCP is used."""
+    """The file with port and secret, for TCP."""
     return runtime_dir() / "engine.json"
 
 
@@ -104,7 +103,7 @@ def make_log_dir() -> Path:
 
 
 def has_runtime_dir() -> bool:
-    """Whether there is a folder of socket and lock. Raises BadInput where it is not this user's alone."""
+    """Whether the folder of socket and lock exists. Raises BadInput where others can enter it."""
     folder = runtime_dir()
     with runtime_dir_usable():
         if not folder.exists():
@@ -115,7 +114,7 @@ def has_runtime_dir() -> bool:
 
 @contextmanager
 def runtime_dir_usable() -> Generator[None]:
-    """What fails within the block, on the folder of socket and lock, is a BadInput that names the way out."""
+    """Turn errors on the folder of socket and lock into a BadInput with a remedy."""
     with _usable(runtime_dir(), _RUNTIME):
         yield
 

@@ -1,4 +1,4 @@
-"""What sequences of one type have in common: texts, or lists of tokens."""
+"""Common parts of sequences: texts or lists of tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Item = TypeVar("Item")
 
 
 def common_head(left: Sequence[object], right: Sequence[object]) -> int:
-    """How many items both begin with."""
+    """The length of the common beginning."""
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
@@ -21,7 +21,7 @@ def common_head(left: Sequence[object], right: Sequence[object]) -> int:
 
 
 def common_tail(left: Sequence[object], right: Sequence[object]) -> int:
-    """How many items both end with."""
+    """The length of the common end."""
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
@@ -33,14 +33,14 @@ def common_tail(left: Sequence[object], right: Sequence[object]) -> int:
 
 
 def common_ends(left: Sequence[object], right: Sequence[object]) -> tuple[int, int]:
-    """How many items both begin with, and of the rest end with."""
+    """The lengths of the common beginning, and of the common end of the rest."""
     head = common_head(left, right)
     return head, common_tail(left[head:], right[head:])
 
 
 def went_on(items: Sequence[Item], longest: int, count: int) -> Sequence[Item]:
-    """At most `count` items that followed where the last ones, as many as possible up to `longest`, stood before; of
-    several such places the latest."""
+    """At most `count` items that followed the latest earlier occurrence of the last items, as many of them as possible
+    up to `longest`."""
     for length in range(min(longest, len(items) - 1), 0, -1):
         last = items[-length:]
         for end in range(len(items) - 1, length - 1, -1):

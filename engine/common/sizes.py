@@ -1,4 +1,4 @@
-"""Sizes as people read them."""
+"""Human-readable sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text file as it is on disk: read without loss, replaced whole or not at all."""
+"""Text files, read without loss and replaced atomically."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.common.sizes import decimal_bytes
 
 STANDARD_INPUT = "-"
 MOST_NBYTES = 64 << 20
-"""Of a text that is read; what is longer was not written by hand."""
+"""Limit of a text; longer ones are not written by hand."""
 _MARKS = (
     # UTF-32's little-endian mark begins with UTF-16's, so it is looked for first.
     (codecs.BOM_UTF32_LE, "utf-32-le"),

@@ -1,4 +1,4 @@
-"""What travels between processes."""
+"""Base of what is sent between processes."""
 
 from __future__ import annotations
 

@@ -1,20 +1,20 @@
-"""How what is told to people is put."""
+"""Formatting of text for people."""
 
 from __future__ import annotations
 
 import textwrap
 
 WIDTH = 80
-"""Of the narrowest terminal that people use."""
+"""Width of a narrow terminal."""
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """A number of things: "1 token", "5,000 tokens"."""
+    """A count with its noun: "1 token", "5,000 tokens"."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def wrapped(text: str, lead: str = "", indent: int = 0) -> str:
-    """Lines of WIDTH at most behind a `lead`, those after the first further in; a word or path stays whole."""
+    """Lines of at most WIDTH after a `lead`, with a hanging indent; words and paths stay whole."""
     lines = textwrap.wrap(
         text,
         WIDTH,
@@ -27,7 +27,7 @@ def wrapped(text: str, lead: str = "", indent: int = 0) -> str:
 
 
 def joined(parts: list[str], between: str) -> str:
-    """Parts in lines of WIDTH at most; one that is longer has a line of its own."""
+    """Parts in lines of at most WIDTH; a longer part has its own line."""
     lines = parts[:1]
     for part in parts[1:]:
         if len(lines[-1]) + len(between) + len(part) <= WIDTH:

@@ -150,7 +150,7 @@ class EngineServer:
             instructions=info.instructions if info else None,
             parameters=info.parameters if info else None,
             context_limit=info.context_limit if info else None,
-            device_asked=self._settings.device,
+            requested_device=self._settings.device,
             unload_after_s=self._settings.unload_after_s,
             exit_after_s=self._settings.exit_after_s,
             http=self._door.address if self._door else "",

@@ -28,9 +28,9 @@ async def test_an_engine_is_started_as_the_editor_s_settings_say(how):
             held.open(ADD)
             assert await held.ghost() == "a + b"
             engine = (await held.status(engine=True))["engine"]
-            has = {name: engine[name] for name in ("device_asked", "unload_after_s", "exit_after_s")}
+            has = {name: engine[name] for name in ("requested_device", "unload_after_s", "exit_after_s")}
             assert engine["model"] == settings["engine"]["model"]
-            assert has == {"device_asked": "cpu", "unload_after_s": 33, "exit_after_s": 77}
+            assert has == {"requested_device": "cpu", "unload_after_s": 33, "exit_after_s": 77}
             assert held.client.log_messages == []
 
 

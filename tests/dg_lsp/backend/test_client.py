@@ -340,7 +340,7 @@ async def test_an_engine_is_started_as_it_is_wanted_at_that_time(place):
     )
     client = EngineClient(launches, timeouts=PATIENCE)
     status = await client.status()
-    assert (status.model, status.device_asked) == ("oracle:/none.json", "cpu")
+    assert (status.model, status.requested_device) == ("oracle:/none.json", "cpu")
     assert (status.unload_after_s, status.exit_after_s) == (33, 77)
     os.kill(status.pid, signal.SIGKILL)
     await until(lambda: client.state.name == "starting", "the loss")

@@ -17,7 +17,7 @@ from engine.server.settings import EngineOptions, read_options
 from tests.engine.common.test_protocol import STATUS
 
 RUNNING = replace(
-    STATUS, model="bundled", device="cuda:0", device_asked="auto", unload_after_s=600.0, exit_after_s=1800.0
+    STATUS, model="bundled", device="cuda:0", requested_device="auto", unload_after_s=600.0, exit_after_s=1800.0
 )
 
 

@@ -38,7 +38,7 @@ def said(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_they_are_listed_with_what_they_are_for_and_gained(repo: Path, toy: Any, capsys: pytest.CaptureFixture[str]):
-    assert "Nothing was learnt yet" in said(["adapters"], capsys)
+    assert "There are no adapters yet" in said(["adapters"], capsys)
     first = put_adapter(toy, repo, commit="0123456789abcdef")
     other = put_adapter(toy, repo.parent / "other", seed=1, fingerprint="0" * 16)
     broken = put_adapter(toy, repo.parent / "broken", seed=2)
@@ -115,7 +115,7 @@ def test_a_run_that_made_none_yet_is_listed_and_dropped(repo: Path, capsys: pyte
     assert "not finished" in told
     assert said(["adapters", "rm", work.name], capsys) == f"{work.name} is gone.\n"
     assert not work.exists()
-    assert "Nothing was learnt yet" in said(["adapters"], capsys)
+    assert "There are no adapters yet" in said(["adapters"], capsys)
 
 
 def test_a_run_that_is_under_way_is_not_dropped(repo: Path, capsys: pytest.CaptureFixture[str]):

@@ -208,10 +208,10 @@ def test_a_model_without_an_answer_changes_nothing(work: Path, capsys: pytest.Ca
     Path("a.py").write_text("x = 1\n▮y = 2\n")
     assert answer(capsys, "a.py")["candidates"] == []
     fill("a.py")
-    assert "no answer: nothing that the model wrote fits there" in capsys.readouterr().out
+    assert "no answer: nothing that the model wrote fits" in capsys.readouterr().out
     fill("a.py", "--write", code=1)
-    why = "nothing that the model wrote fits there"
-    assert f"The model has no answer for this gap ({why}): a.py is unchanged." in capsys.readouterr().err
+    why = "nothing that the model wrote fits"
+    assert f"The model found no answer for this gap ({why}): a.py is unchanged." in capsys.readouterr().err
     assert Path("a.py").read_text() == "x = 1\n▮y = 2\n"
 
 
@@ -237,7 +237,7 @@ def check_refused(capsys: pytest.CaptureFixture[str], code: int, message: str, *
         (("a.py", "--at", "1:99"), "Column 99 is outside line 1, whose end is column 15."),
         (("a.py", "--at", "here"), "'here' is not a position"),
         (("a.py", "--at", "2:2", "--to", "1:1"), "The span ends at 1:1, before it starts at 2:2"),
-        (("a.py", "--to", "1:1"), "--to ends a span that --at starts: give both."),
+        (("a.py", "--to", "1:1"), "--to needs --at: give both ends of the span."),
         (("done.py",), "The text has no ▮ that marks the gap"),
         (("four.py",), "The text has 4 ▮ markers"),
         (("two.py",), "The two ▮ markers stand on lines 2 and 6: leave one at the gap, or give the lines to replace"),

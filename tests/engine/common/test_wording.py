@@ -1,4 +1,4 @@
-"""How what is told to people is put."""
+"""Formatting of text for people."""
 
 from engine.common.wording import WIDTH, counted, joined, wrapped
 

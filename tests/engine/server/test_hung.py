@@ -63,7 +63,7 @@ def test_a_stopped_engine_with_a_full_backlog_is_ended_by_stop(place: Home, mode
     with running(place, "--model", model) as process:
         process.send_signal(signal.SIGSTOP)
         with crowd(place):
-            assert place.command("stop").stdout.strip() == "The engine has ended."
+            assert place.command("stop").stdout.strip() == "The engine has stopped."
         assert process.wait(WAIT_S) == -signal.SIGKILL
         assert place.command("stop").stdout.strip() == "No engine is running."
 

@@ -150,7 +150,7 @@ def test_a_hung_load_ends_the_engine_and_tells_its_clients(place):
 
 def test_stop_ends_the_engine_and_says_so_to_clients(place):
     with running(place) as process, place.client() as wire:
-        assert place.command("stop").stdout.strip() == "The engine has ended."
+        assert place.command("stop").stdout.strip() == "The engine has stopped."
         notice = wire.receive()
         assert isinstance(notice, Notice)
         assert notice.state.name == "stopping"
@@ -163,7 +163,7 @@ def test_an_engine_with_too_many_clients_can_be_stopped(place):
     with running(place) as process, contextlib.ExitStack() as clients:
         for _ in range(EngineOptions().max_clients):
             clients.enter_context(place.client())
-        assert place.command("stop").stdout.strip() == "The engine has ended."
+        assert place.command("stop").stdout.strip() == "The engine has stopped."
         assert process.wait(WAIT_S) == -signal.SIGKILL
 
 
@@ -184,7 +184,7 @@ def test_restart_brings_another_process_that_keeps_what_is_not_changed(place, ch
             status = wire.status()
         assert status.pid != process.pid
         limits = (status.unload_after_s, status.exit_after_s, status.stall_after_s)
-        assert (status.model, status.device_asked, *limits) == tuple({**STARTED, **changed}.values())
+        assert (status.model, status.requested_device, *limits) == tuple({**STARTED, **changed}.values())
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_who_says_no_hello_keeps_no_engine(place):
 def test_a_wedged_engine_is_ended_by_stop(place):
     with running(place) as process:
         process.send_signal(signal.SIGSTOP)
-        assert place.command("stop").stdout.strip() == "The engine has ended."
+        assert place.command("stop").stdout.strip() == "The engine has stopped."
         assert process.wait(WAIT_S) == -signal.SIGKILL
 
 

@@ -182,7 +182,7 @@ def test_the_cache_is_listed(hub: Hub, changeable: Path, capsys: pytest.CaptureF
     size = decimal_bytes(sum(file.stat().st_size for file in shards(changeable)))
     about = f"    cache, {size}, 0.1 M parameters, diffusion_gemma, discover"
     assert lines[lines.index("someone/tiny") + 1] == about
-    assert "1 more in the cache are incomplete or of families that dg-lsp can't run." in out
+    assert "1 more in the cache are incomplete or of unsupported families." in out
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs names that Windows has not")
