@@ -48,7 +48,7 @@ def test_they_are_listed_with_what_they_are_for_and_gained(repo: Path, toy: Any,
     assert names == {first.name, other.name, broken.name}
     assert f"{repo} at 0123456789ab\n" in text
     assert "exact 50.0% -> 50.0%, similar 75.0% -> 75.0%, passes a fill 3.5 -> 3.5 on 9 gaps" in text
-    assert f"has other weights now: run `dg-lsp tune {repo.parent / 'other'}` again" in text
+    assert f"have changed; run `dg-lsp tune {repo.parent / 'other'}` again" in text
     assert "is damaged" in text
 
 
@@ -112,7 +112,7 @@ def test_a_run_that_made_none_yet_is_listed_and_dropped(repo: Path, capsys: pyte
     (work / "run-1").mkdir(parents=True)
     told = said(["adapters"], capsys)
     assert work.name in told
-    assert "not finished" in told
+    assert "unfinished" in told
     assert said(["adapters", "rm", work.name], capsys) == f"{work.name} is gone.\n"
     assert not work.exists()
     assert "There are no adapters yet" in said(["adapters"], capsys)

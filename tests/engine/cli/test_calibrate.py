@@ -32,7 +32,7 @@ def test_what_needs_no_calibration_is_refused(tmp_path: Path):
     model = str(write_published(tmp_path / "model", "dreamon"))
     result = CliRunner().invoke(main, [str(ROOT / "engine"), "--model", model])
     assert result.exit_code == 2
-    assert "finds widths by expand: only `calibrated` needs a calibration" in result.output
+    assert "finds widths by expand; only `calibrated` needs a calibration" in result.output
 
 
 def test_widths_near_the_true_one_do_not_count():

@@ -140,12 +140,12 @@ def test_nothing_better_is_exit_code_1(work: Path, capsys: pytest.CaptureFixture
         (("fix", "none.py"), "There is no file none.py"),
         (
             ("fix", "notes.klingon"),
-            "The language of notes.klingon is not known here, so its syntax can't be checked: "
+            "The language of notes.klingon is unknown, so its syntax can't be checked: "
             "give it its usual ending, or a first line such as #!/usr/bin/env python3.",
         ),
         (
             ("fix", "-"),
-            "The language of standard input is not known here, so its syntax can't be checked: "
+            "The language of standard input is unknown, so its syntax can't be checked: "
             "begin it with a first line such as #!/usr/bin/env python3.",
         ),
     ],

@@ -107,7 +107,7 @@ def test_a_span_is_replaced(work: Path, capsys: pytest.CaptureFixture[str]):
     Path("a.py").write_text(OPEN.replace("return \n", "return None\n"))
     capsys.readouterr()
     fill("a.py", "--at", "2:12", "--to", "2:16", "--write")
-    assert capsys.readouterr().err == "a.py: wrote 5 characters in the place of 4 characters, line 2.\n"
+    assert capsys.readouterr().err == "a.py: wrote 5 characters instead of 4 characters, line 2.\n"
     assert Path("a.py").read_text() == DONE
 
 

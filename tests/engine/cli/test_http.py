@@ -58,7 +58,7 @@ def test_an_engine_without_the_door_is_left_alone_and_the_way_out_named(place):
     with running(place, "--model", place.oracle("x = ▮1▮\n")):
         said = run(place)
         assert said.returncode == 1
-        assert "without this door: `dg-lsp engine restart --http 127.0.0.1:0` opens it" in said.stderr
+        assert "without an HTTP server: `dg-lsp engine restart --http 127.0.0.1:0` starts it" in said.stderr
         assert place.answers()
 
 

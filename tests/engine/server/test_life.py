@@ -283,7 +283,7 @@ def test_an_engine_of_another_version_is_named_and_replaced_by_restart(place, ve
         assert "another version of dg-lsp. `dg-lsp engine restart` replaces it" in shown.stderr
         restarted = place.command("restart")
         assert restarted.returncode == 0
-        assert "does not say how it runs; what no option sets starts as by default" in restarted.stderr
+        assert "does not tell its options; those not given here get their defaults" in restarted.stderr
         assert process.wait(WAIT_S) == -signal.SIGKILL
         with place.client() as wire:
             assert wire.status().protocol == VERSION

@@ -337,7 +337,7 @@ def test_an_aim_that_is_missed_is_marked():
         (["--shape", "26b-layers=99"], "N from 1 to 30"),
         (["--shape", "small", "--device", "gpu"], "There is no device 'gpu'"),
         (["--shape", "small", "--model", "another"], "leave out --model"),
-        (["--shape", "small", "--part", "gaps in real code"], "can read no code"),
+        (["--shape", "small", "--part", "gaps in real code"], "can't read code"),
         (["--model", "another"], "There is no model 'another'"),
         (["--device", "gpu"], "There is no device 'gpu'"),
         (["--model", "oracle:missing.json"], "missing.json"),

@@ -128,7 +128,7 @@ def test_our_time_is_held_against_llama_cpps_by_the_size_of_the_coder(parameters
         (["--beside", "llama.cpp"], "--beside and --tasks need --part coder"),
         (["--tasks", "some.jsonl", "--part", "step"], "--beside and --tasks need --part coder"),
         (["--beside", "llama.cpp", "--part", "coder"], "bundled is no GGUF"),
-        (["--shape", "small", "--part", "coder"], "can read no code"),
+        (["--shape", "small", "--part", "coder"], "can't read code"),
         (["--part", "coder", "--tasks", "missing.jsonl"], "missing.jsonl can't be read"),
     ],
 )

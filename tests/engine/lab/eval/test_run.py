@@ -381,7 +381,7 @@ def test_a_signal_ends_the_command_and_it_says_how_to_go_on(work: Path, number: 
         finally:
             process.kill()
     assert (process.returncode, out) == (130, b"")
-    assert "is kept in out, run the same command again to go on." in said.decode().splitlines()[-1]
+    assert "are in out; run the same command again to continue." in said.decode().splitlines()[-1]
     assert b"Traceback" not in said
     assert [line["passed"] for line in lines(work / "out")] == [True]
 

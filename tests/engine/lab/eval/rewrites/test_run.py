@@ -53,7 +53,7 @@ def test_a_model_is_asked_as_editors_ask_it() -> None:
 @pytest.mark.parametrize("more", [["--holes", "."], ["--row", "adaptive"], ["--all"]])
 def test_rewrites_go_with_no_gaps(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["eval", "--rewrites", "development", *more]) == 2
-    assert "--rewrites goes with" in capsys.readouterr().err
+    assert "--rewrites can only be combined with" in capsys.readouterr().err
 
 
 def test_the_command_answers_in_json(capsys: pytest.CaptureFixture[str]) -> None:
