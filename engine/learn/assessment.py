@@ -31,11 +31,11 @@ class Assessment:
     """A token, of texts that are not reordered."""
     gaps: int
     exact: float
-    """Gaps whose every token is the likeliest behind those before it."""
+    """Gaps whose every token is the likeliest after those before it."""
     exact_blind: float
     """The same, without the suffix in the context."""
     ended: float
-    """Gaps whose end is the likeliest token behind their text."""
+    """Gaps whose end is the likeliest token after their text."""
     stopped: float
     """Gaps that are filled with the very tokens and end there, no sooner."""
     wide: float
@@ -100,7 +100,7 @@ def _readings(network: GemmaNetwork, examples: Sequence[Example], pinned: int) -
 
 
 def _without_suffix(example: Example) -> Example:
-    """Its context as if nothing stood behind the gap."""
+    """Its context as if nothing stood after the gap."""
     if SUFFIX not in example.context:
         return example
     start, end = example.context.index(SUFFIX), example.context.index(PREFIX)

@@ -1,7 +1,7 @@
 """Rows of context: examples side by side, each seen by itself alone, and the causal encoder's loss over all tokens.
 
-Behind the examples their gaps are read, those that they end at and those inside: each reading sees the context up to
-its gap, and begins with what stands behind it and the question how wide it is.
+After the examples their gaps are read, those that they end at and those inside: each reading sees the context up to
+its gap, and begins with what stands after it and the question how wide it is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Contexts:
 
     ids: Tensor
     target: Tensor
-    """What follows each token; what WIDTH is answered with; or NOTHING, as of what stands behind a gap."""
+    """What follows each token; what WIDTH is answered with; or NOTHING, as of what stands after a gap."""
     kind: Tensor
     """What the target is: the next TEXT, that of a GAP, its end included, or a gap's WIDE."""
     example: Tensor
@@ -54,8 +54,8 @@ class ContextRow:
     """Examples side by side."""
 
     pinned: int | None = None
-    """Tokens of what stands behind a gap that are read before it, by a model that is asked how wide it is; None: gaps
-    are read just behind their context."""
+    """Tokens of what stands after a gap that are read before it, by a model that is asked how wide it is; None: gaps
+    are read just after their context."""
     tokens: list[tuple[int, ...]] = field(default_factory=list)
     """As in Contexts, part by part."""
     examples: list[Example] = field(default_factory=list)
@@ -82,7 +82,7 @@ class ContextRow:
                     return
 
     def _read(self, number: int, cut: int, gap: Sequence[int], after: Sequence[int], most: int | None = None) -> bool:
-        """Read a gap behind the first `cut` tokens of an example, unless the row would have more than `most` then."""
+        """Read a gap after the first `cut` tokens of an example, unless the row would have more than `most` then."""
         asked = [] if self.pinned is None else question(after[: self.pinned], cut)
         targets = [(NOTHING, TEXT)] * (len(asked) - 1) + [(width_token(len(gap)), WIDE)] * bool(asked)
         targets += [(each, GAP) for each in (*gap, END)]

@@ -1,6 +1,6 @@
 """What one text teaches: a context in the very layout that serving uses, the gap that it ends at, and gaps inside it.
 
-A text is a window of a document, or a function from its first line on. Most have a gap: then the suffix behind it comes
+A text is a window of a document, or a function from its first line on. Most have a gap: then the suffix after it comes
 first in the context and the prefix last, and the gap follows with a token that ends it.
 """
 
@@ -32,18 +32,18 @@ KINDS: tuple[Kind, ...] = tuple(kind for kind, times in _OFTEN.items() for _ in 
 SIGNATURES = 0.75
 """Contexts with parts of neighbouring files that have signatures of these instead, where a name in the text has one."""
 ALONE, IMPORTS = 0.5, 0.3
-"""Of the functions, those behind which the file ends, and those with some of the file's imports before them."""
+"""Of the functions, those after which the file ends, and those with some of the file's imports before them."""
 LATE = 0.75
 """Of gaps where a text takes a whole row, those in its second half: most files are longer than what is read of them."""
 IN_CODE = 0.75
-"""Gaps of functions that begin behind the docstring."""
+"""Gaps of functions that begin after the docstring."""
 SHORTEST = 48
 """Tokens of an example; less is left empty."""
 LONGEST_GAP = 64
 CHARACTERS = 4
 """For each token, at the most."""
 _REACH, _SUFFIX_SHARE, _SNIPPET_SHARE = 0.8, 0.4, 0.35
-"""Of an example's tokens, at the most: what is before its gap and in it, behind it, and of other files."""
+"""Of an example's tokens, at the most: what is before its gap and in it, after it, and of other files."""
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 _DOCSTRING = re.compile(r'"""[\s\S]*?"""\n?|\'\'\'[\s\S]*?\'\'\'\n?|/\*\*[\s\S]*?\*/\n?')
 _IMPORT = re.compile(r"^(?:import|from) [^\n(\\]+$", re.MULTILINE)
@@ -102,7 +102,7 @@ class Examples:
         middle: list[int] = []
         if gap is not None:
             middle = self._encode(text[gap.start : gap.end])
-            # Beside its text, what stands behind it and three more tokens are read: see `layout.question`.
+            # Beside its text, what stands after it and three more tokens are read: see `layout.question`.
             room -= len(middle) + (self.read or 0) + 3
             if not 0 < len(middle) <= LONGEST_GAP or room < SHORTEST // 2:
                 return None
@@ -114,7 +114,7 @@ class Examples:
         window = before[start : start + room * CHARACTERS]
         found = self._inner(window, self._corpus.language(document), inner)
         pieces, ends_at = self._tokens(window)
-        # Behind a gap that follows, the prefix must be whole at its end.
+        # After a gap that follows, the prefix must be whole at its end.
         lost = max(0, len(pieces) - room) if gap else 0
         prefix = pieces[lost : lost + room]
         if gap is None and ends and len(window) == len(text) and len(pieces) < room:
@@ -131,7 +131,7 @@ class Examples:
             inner=[
                 made
                 for hole in found
-                # Whoever asks inside a token has it cut there; behind it, these would be other tokens.
+                # Whoever asks inside a token has it cut there; after it, these would be other tokens.
                 if ends_at[cut := bisect_right(ends_at, hole.start) - 1] == hole.start
                 and 0 <= cut - lost <= min(room, len(prefix))
                 and (made := self._made(text, start, hole, ahead + cut - lost, ends))
@@ -139,7 +139,7 @@ class Examples:
         )
 
     def _text(self, room: int) -> tuple[int, str, bool, int]:
-        """(document, text, whether the text ends as a file does, where in it code begins behind a docstring)"""
+        """(document, text, whether the text ends as a file does, where in it code begins after a docstring)"""
         rng, corpus = self._rng, self._corpus
         if rng.random() < self._recipe.function_share and (place := corpus.choose_function(rng, self._best)):
             document, start, end = place

@@ -31,7 +31,7 @@ class Fills:
     canvas: float
     """The very text by the engine, the width told."""
     causal: float
-    """The same by greedy next tokens behind the same context."""
+    """The same by greedy next tokens after the same context."""
     canvas_alone: int
     """Holes that only the canvas fills."""
     causal_alone: int

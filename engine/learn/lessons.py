@@ -119,7 +119,7 @@ class Lessons:
     def batch(self, step: int, split: Split = "train") -> Canvases:
         made = self.source.batch(step, 0, split)
         assert isinstance(made, Canvases)
-        # What is asked behind a gap, whether it ends and how wide it is, came with the repeated suffix.
+        # What is asked after a gap, whether it ends and how wide it is, came with the repeated suffix.
         return made if self.recipe.repeated else unasked(made)
 
 

@@ -96,7 +96,7 @@ def hidden_gap(
 
 
 def masked_loss(network: MaskedNetwork, batch: MaskedRows) -> Tensor:
-    """Mean cross-entropy in nats of what stands behind the masks."""
+    """Mean cross-entropy in nats of what stands after the masks."""
     slots = torch.arange(batch.ids.shape[1], device=batch.ids.device)
     mask = (slots < batch.lengths[:, None])[:, None, None, :]
     hidden = network.run(

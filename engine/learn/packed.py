@@ -130,7 +130,7 @@ def pack(documents: Iterable[Document], folder: Path) -> None:
 
 
 def documented_functions(text: str, language: str) -> Iterator[tuple[int, int]]:
-    """(start, end) in characters of functions that begin with a docstring, or stand behind a documenting comment."""
+    """(start, end) in characters of functions that begin with a docstring, or stand after a documenting comment."""
     for match in (_PYTHON if language == "python" else _SCRIPT).finditer(text):
         indent = re.escape(match["indent"])
         inside = r"[ \t]" if language == "python" else r"[ \t}]"

@@ -43,7 +43,7 @@ class Recipe:
     """Last share of these, whose texts are mostly the best ones."""
     averaged: float = 0.2
     """Last share of the tokens, over which the mean of the weights is taken, which is what is exported: it has less of
-    the noise of single steps than the last weights have, also behind a falling rate."""
+    the noise of single steps than the last weights have, also after a falling rate."""
     average_every: int = 1_000_000
     """Tokens between the weights of this mean."""
     contexts: tuple[int, ...] = (256, 256, 256, 512)
@@ -78,7 +78,7 @@ class Recipe:
     pinned: int = 8
     """Suffix tokens on a canvas, at the most."""
     repeated: bool = True
-    """Whether the suffix in a context begins at the gap; else behind what is pinned on the canvas."""
+    """Whether the suffix in a context begins at the gap; else after what is pinned on the canvas."""
     free_share: float = 0.0
     """Canvases without a suffix: the text just goes on."""
     fitting_share: float = 1.0
@@ -105,7 +105,7 @@ class Recipe:
     rates: Rates = field(default_factory=Rates)
 
     def averages(self, before: int, after: int) -> bool:
-        """Whether weights join the mean behind a step from `before` to `after` tokens read."""
+        """Whether weights join the mean after a step from `before` to `after` tokens read."""
         return after > self.averaged_from and before // self.average_every < after // self.average_every
 
     @property

@@ -53,7 +53,7 @@ class Shape:
 def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
     """A freshly initialised model of `shape`, in float32.
 
-    What a layer adds begins small: the architecture's norms behind attention and feed-forward would have each of them
+    What a layer adds begins small: the architecture's norms after attention and feed-forward would have each of them
     outweigh the embeddings, two and a half times, before anything is learnt.
     """
     with torch.random.fork_rng(devices=[]):
@@ -70,7 +70,7 @@ def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
 def new_config(shape: Shape) -> DiffusionGemmaConfig:
     """The released architecture in `shape`.
 
-    It has experts and a vision tower. Where a shape has no experts, a tiny one behind a norm of zeros adds exactly
+    It has experts and a vision tower. Where a shape has no experts, a tiny one after a norm of zeros adds exactly
     nothing, and the vision tower is as small as the classes allow; neither is trained.
     """
     full_layers: dict[str, Any] = {"num_global_key_value_heads": shape.kv_heads, "global_head_dim": shape.head_size}

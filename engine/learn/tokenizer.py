@@ -1,6 +1,6 @@
 """The bundled model's own tokenizer: a byte-level BPE made for code, with whole indentations as tokens.
 
-Lossless for every text. Pieces that a token never crosses: a line break with the indentation behind it; a word of an
+Lossless for every text. Pieces that a token never crosses: a line break with the indentation after it; a word of an
 identifier with the space or underscores before it; up to three digits; a short run of punctuation. A member name does
 not join its dot, nor an argument its bracket: a cursor mostly stands there.
 """

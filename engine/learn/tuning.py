@@ -399,7 +399,7 @@ def _taught(ready: Prepared, created: float) -> Learnt:
 
 @contextmanager
 def _claimed(work: Path) -> Generator[None]:
-    """Raises BadInput where another tune of the same folder is at work. Of the folder's texts nothing stays behind."""
+    """Raises BadInput where another tune of the same folder is at work. None of the folder's texts is kept."""
     with ExitStack() as stack:
         with writing(work, _WAY_OUT):
             stack.enter_context(claimed(work))

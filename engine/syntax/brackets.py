@@ -1,4 +1,4 @@
-"""What is open at a gap, what the text behind it closes, and what a fill does to both."""
+"""What is open at a gap, what the text after it closes, and what a fill does to both."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ class Brackets:
         return self._with("")[0]
 
     def _with(self, fill: str) -> tuple[Pairing, int]:
-        """The brackets from the gap on, and how far behind the beginning of that text the fill begins."""
+        """The brackets from the gap on, and how far after the beginning of that text the fill begins."""
         if fill not in self._seen:
             self._seen[fill] = pair(self.head + fill + self.after, self.language, self._open, self.context)
         return self._seen[fill], len(self.head)

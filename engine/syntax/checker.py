@@ -213,7 +213,7 @@ class Checker:
         return None
 
     async def _ask(self, child: asyncio.subprocess.Process, ticket: Ticket) -> bool:
-        """Whether the child still lives behind it."""
+        """Whether the child still lives after it."""
         assert child.stdin
         assert child.stdout
         question = ticket.check.question

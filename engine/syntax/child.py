@@ -54,7 +54,7 @@ def _last_words(kind: type[BaseException], error: BaseException, trace: Tracebac
 
 
 def _limit() -> None:
-    """Bound the memory, and leave no image of it behind: there is code in it."""
+    """Bound the memory, and write no core dump, which would hold code."""
     if sys.platform != "win32":
         import resource
 

@@ -78,7 +78,7 @@ class CompilerValidator:
         error = text.diagnose(fill, budget)
         if error is None:
             return WHOLE
-        # It reads from the left: what it can't go on with is no fault of what stands before or behind.
+        # It reads from the left: what it can't go on with is no fault of what stands before or after.
         if _ENDS.match(error.message) and 0 <= error.offset - len(text.before) < len(fill):
             return self._refusal(text, fill, error)
         if needs := self._needed(text, budget):
@@ -93,7 +93,7 @@ class CompilerValidator:
         return None
 
     def _stays_inside(self, fill: str) -> bool:
-        """Whether a fill leaves the pieces of code around the gap where they are: it opens nothing that ends behind
+        """Whether a fill leaves the pieces of code around the gap where they are: it opens nothing that ends after
         them and does not go on with a statement that begins before them."""
         pairing = pair(self._brackets.head + fill, "python")
         return not (pairing.pending or pairing.unclosed or _CONTINUES.match(fill.lstrip()))

@@ -1,4 +1,4 @@
-"""Ways to finish unfinished code: what could stand in the gap, and behind it, to make the text around it whole.
+"""Ways to finish unfinished code: what could stand in the gap, and after it, to make the text around it whole.
 
 A gap in finished code needs at most something to stand in it (`x = ▮`). At a cursor the text is often unfinished beyond
 that (`def f(▮` and nothing after it): then what is still missing was missing before, and no fill is blamed for it.
@@ -18,19 +18,19 @@ _PIECES = ("x", "x\n{indent}x", "\n{indent}", "{pad}", "{pad}x")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """Text that could stand in the gap, right behind it, and at the end of the file."""
+    """Text that could stand in the gap, right after it, and at the end of the file."""
 
     standin: str = ""
     tail: str = ""
     closers: str = ""
-    """Closing brackets before or behind `tail`."""
+    """Closing brackets before or after `tail`."""
     inside: bool = False
-    """Whether `tail` stands inside the brackets: behind the round ones and before the first brace."""
+    """Whether `tail` stands inside the brackets: after the round ones and before the first brace."""
     end: str = ""
 
     @property
     def finish(self) -> str:
-        """What stands behind a fill."""
+        """What stands after a fill."""
         if not self.inside:
             return self.closers + self.tail
         brace = self.closers.find("}")
@@ -81,7 +81,7 @@ def _all(before: str, after: str, language: str) -> Iterator[Continuation]:
 
 
 def _closing(here: Brackets, standin: str) -> Iterator[Continuation]:
-    """Closers for what stays open around a stand-in: behind it, or at the end of the file."""
+    """Closers for what stays open around a stand-in: after it, or at the end of the file."""
     neutral = not standin.strip("x,: \t\n")
     closers = here.closers if neutral else Brackets(here.before + standin, here.after, here.language).closers
     if closers:

@@ -42,7 +42,7 @@ class Grammar:
     lexes: str = ""
     """Its strings and comments, as `lexing` names them; empty: its brackets need not pair."""
     tails: tuple[str, ...] = ()
-    """What may finish unfinished code behind a gap, here and below as `continuations` forms it."""
+    """What may finish unfinished code after a gap, here and below as `continuations` forms it."""
     standins: tuple[str, ...] = ("", "x")
     quotes: tuple[str, ...] = ('"', "'", "*/")
     headers: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ class GapSpan:
 
     def places(self, found: Found) -> Iterator[tuple[str, int, int]]:
         """Names of a problem outside of the gap that all versions of the text share: ends before the gap count from
-        the beginning of the text, ends behind it from its end. None for one that ends inside the gap."""
+        the beginning of the text, ends after it from its end. None for one that ends inside the gap."""
         for start in self._ends(found.start):
             for end in self._ends(found.end):
                 yield found.what, start, end

@@ -44,7 +44,7 @@ _CONSTRUCTORS = frozenset({"__init__", "__new__", "__construct", "initialize", "
 _DOCUMENTING = 40
 """Comments and attributes that stand before one definition."""
 _LINE_CHARS = 200
-"""Of a line that are read before and behind a name in prose."""
+"""Of a line that are read before and after a name in prose."""
 _UP = 4
 """Nodes around a span that say what it is."""
 

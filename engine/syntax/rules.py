@@ -35,7 +35,7 @@ def violations(tree: SyntaxTree, first: int, last: int) -> list[Found]:
     if query is None:
         return []
     cursor = QueryCursor(query)
-    # An item may be empty between the fill and a comma behind it.
+    # An item may be empty between the fill and a comma after it.
     behind = _BLANK.match(tree.data, last)
     cursor.set_byte_range(first, behind.end() + 1 if behind else last)
     return [

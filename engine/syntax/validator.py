@@ -98,7 +98,7 @@ class Validator:
 
 
 def focus(tree: SyntaxTree, start: int, end: int) -> tuple[str, str]:
-    """The text before and behind `tree.text[start:end]`, without the neighbours of the nodes around it that are
+    """The text before and after `tree.text[start:end]`, without the neighbours of the nodes around it that are
     more than a margin away. What remains has the same syntax around the gap as the whole text."""
     if len(tree.data) <= SMALL:
         return tree.text[:start], tree.text[end:]

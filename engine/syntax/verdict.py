@@ -13,7 +13,7 @@ from engine.syntax.problems import Problem
 
 _WORD_EDGE = re.compile(r"(?<=\W)(?=\w)|(?=\W)")
 _GLUED = re.compile(r"\w\w")
-"""The end of a fill and a word behind it that would become one word: `for` is no name because `forx` is one."""
+"""The end of a fill and a word after it that would become one word: `for` is no name because `forx` is one."""
 
 
 class OutOfTime(Exception):
@@ -46,7 +46,7 @@ def refusal(fill: str, problems: Sequence[Problem]) -> Verdict:
 
 
 def tails(fill: str, continuation: Continuation, brackets: Brackets) -> Iterator[str]:
-    """What may be missing behind a fill because it was missing before: ends of what the continuation puts there, with
+    """What may be missing after a fill because it was missing before: ends of what the continuation puts there, with
     the brackets that the fill itself closes taken off."""
     closers, tail = brackets.still_open(fill), continuation.tail
     edges = [edge.start() for edge in _WORD_EDGE.finditer(tail)]

@@ -37,7 +37,7 @@ def fill_by_generate(model: DiffusionGemma, request: FillRequest) -> Filled:
 
 
 def generate(module: Any, info: ModelInfo, ids: list[int], sampling: Sampling, *, in_full: bool = False) -> list[int]:
-    """The tokens of one canvas behind `ids`. `in_full`: all of its steps, settled or not."""
+    """The tokens of one canvas after `ids`. `in_full`: all of its steps, settled or not."""
     config: Any = DiffusionGemmaGenerationConfig(
         max_new_tokens=info.canvas_length,
         max_denoising_steps=sampling.max_steps,

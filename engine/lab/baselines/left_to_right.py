@@ -23,7 +23,7 @@ _SHORTEST_MEETING = 3
 
 
 def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
-    """Greedy next tokens behind the prefix alone, up to where they meet the suffix: see `cut`."""
+    """Greedy next tokens after the prefix alone, up to where they meet the suffix: see `cut`."""
     began = time.perf_counter()
     prompt = model.prompt(replace(request, suffix=""))
     ends = {*model.info.forbidden_ids, model.info.pad_id}
@@ -41,7 +41,7 @@ def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
 
 
 def fill_by_causal_head(model: LeftToRight, request: FillRequest, *, sampled: bool = False) -> Filled:
-    """Next tokens behind the whole context, suffix included, to the token that ends a gap or the told width, validated
+    """Next tokens after the whole context, suffix included, to the token that ends a gap or the told width, validated
     and ranked as a canvas's. Greedy, or `sampled` as hot as a canvas begins."""
 
     def choose(logits: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ def answered(model: Model, text: str, tokens: int, *, width: int, forwards: int,
 
 
 def cut(text: str, suffix: str) -> str:
-    """Where a text that can't see the suffix is cut: where it meets it, else behind its first line."""
+    """Where a text that can't see the suffix is cut: where it meets it, else after its first line."""
     end = meeting(text, suffix)
     if end is not None:
         return text[:end]

@@ -29,7 +29,7 @@ _SHAPES = {
 SHAPES = tuple(_SHAPES)
 """N stands for a number of layers."""
 IN_4_BIT = {"-int4": "INT4", "-nvfp4": "NVFP4"}
-"""Behind any shape."""
+"""After any shape."""
 
 
 def random_model(shape: str, device: Device, seed: int = 0) -> Model:

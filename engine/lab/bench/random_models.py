@@ -44,7 +44,7 @@ def random_gemma(
     config = read_config(said, shape)
     module, shared = _random(shape, lambda: GemmaModule(config), config.num_hidden_layers, device, seed, layout)
     if config.num_experts == 1:
-        # A dense model is told by the norm of zeros behind its stand-in for experts.
+        # A dense model is told by the norm of zeros after its stand-in for experts.
         for layer in module.model.decoder.layers:
             layer.post_feedforward_layernorm_2.weight.fill_(0.0)
     info = ModelInfo(

@@ -75,7 +75,7 @@ def grid(
 
 
 def step_kinds(model: Measured, ids: Sequence[int], *, gap: int, pinned: int, batch: int = 1) -> list[StepKind]:
-    """In full; and with remembered surroundings, where that computes less. The canvases stand behind the context
+    """In full; and with remembered surroundings, where that computes less. The canvases stand after the context
     `ids`."""
     rows = rows_of(model, model.encode(ids), gap=gap, pinned=pinned, batch=batch)
 

@@ -32,7 +32,7 @@ WARM_UP = 20
 REPORT_EVERY = 10
 """Steps."""
 _ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""Not cuDNN's: behind a mask its gradients were no numbers (H200, torch 2.11)."""
+"""Not cuDNN's: after a mask its gradients were no numbers (H200, torch 2.11)."""
 LOOKS = 6
 """Steps of the held-out split, always the same: two turns of the widths."""
 

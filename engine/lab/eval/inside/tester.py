@@ -54,7 +54,7 @@ class Solution:
 
 
 def play(task: int, questions: int, answers: int) -> None:
-    """The task comes as JSON on one file descriptor, the solution is behind the other two; the verdict goes to standard
+    """The task comes as JSON on one file descriptor, the solution is after the other two; the verdict goes to standard
     output, nothing else does."""
     with os.fdopen(task) as file:
         given = json.load(file)
