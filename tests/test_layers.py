@@ -346,6 +346,13 @@ def test_only_the_models_know_their_families():
     assert {file for file in modules_for_any_family() if named.search(file.read_text(encoding="utf-8"))} == set()
 
 
+def test_what_a_model_can_is_described_in_one_place():
+    """`Capabilities` says it, and nobody but the lab asks a class instead."""
+    asks = [file for file in (ROOT / "engine").rglob("*.py") if "runtime_checkable" in file.read_text(encoding="utf-8")]
+    packages = {file.relative_to(ROOT / "engine").parts[0] for file in asks if file.name != "base.py"}
+    assert packages <= {"lab"}
+
+
 def test_looking_up_a_family_imports_no_model_library():
     assert (
         imported_by(

@@ -110,6 +110,11 @@ class Gap:
         """Rows of noise so wide, before the suffix if that is `pinned`."""
         return self.canvas([[None] * width for width in widths], pinned=pinned)
 
+    @property
+    def line_breaks(self) -> Sequence[int]:
+        """Tokens that may not enter a gap because it ends with its line."""
+        return self.model.vocabulary.line_breaks if self.request.single_line else ()
+
     def is_text(self, token: int) -> bool:
         """Whether a token may stand in a gap."""
         return bool(self.model.vocabulary.bytes[token]) and token not in self.model.info.forbidden_ids
@@ -245,12 +250,13 @@ class Gap:
         `taken` already."""
         info = self.model.info
         banned = [*({*info.forbidden_ids, info.pad_id} - {*requests, *([info.pad_id] if slack else [])})]
-        one_line = self.request.single_line
         if self.prompt.head and not self.committed:
             # At the margin the head itself is a line break.
-            spelled = begin_with(self.prompt.head, self.model.vocabulary, one_line=one_line, taken=taken)
+            spelled = begin_with(
+                self.prompt.head, self.model.vocabulary, one_line=self.request.single_line, taken=taken
+            )
             return [forbid(banned), spelled]
-        return [forbid([*banned, *(self.model.vocabulary.line_breaks if one_line else ())])]
+        return [forbid([*banned, *self.line_breaks])]
 
 
 def _settled(canvas: Canvas) -> Tensor:

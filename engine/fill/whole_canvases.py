@@ -98,13 +98,12 @@ class WholeCanvasGap(Gap):
         return [[next(choices).get(token, FLOOR) for token in ids] for ids in rows]
 
     def _rules(self, widths: Sequence[int], *, looks: bool) -> Rules:
-        info, vocabulary = self.model.info, self.model.vocabulary
+        info = self.model.info
         head = self.prompt.head if not self.committed else ""
-        breaks = vocabulary.line_breaks if self.request.single_line else ()
         return Rules(
             widths=widths,
             head=() if looks else tuple(self.model.tokenize(head)),
-            banned=frozenset(() if looks else (*info.forbidden_ids, info.pad_id, *breaks)),
+            banned=frozenset(() if looks else (*info.forbidden_ids, info.pad_id, *self.line_breaks)),
             whole=self.request.task != "fill",
             looks=looks,
         )
