@@ -112,7 +112,7 @@ def writable_path(file: TextFile) -> Path:
 def _replace(target: Path, before: bytes, after: bytes) -> None:
     if not os.access(target, os.W_OK) or not target.stat().st_mode & 0o222:  # root may write, but was told not to
         raise PermissionError(errno.EACCES, "it is read-only")
-    # No more of the name than leaves room for what stands behind it.
+    # No more of the name than leaves room for what stands after it.
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:48]}.")
     scratch = Path(name)
     try:

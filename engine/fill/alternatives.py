@@ -83,7 +83,7 @@ def _without(gap: Gap, tokens: OldTokens) -> Iterator[Alternative]:
     text = _said(gap, tokens.ids)
     for at, (start, end) in enumerate(zip(tokens.bounds, tokens.bounds[1:], strict=False)):
         if not tokens.kept[at] and end > start:
-            # Of two spaces that a word leaves behind, one goes with it.
+            # Of two spaces that a word leaves, one goes with it.
             end += text[:start].endswith(" ") and text[start:end].strip() != "" and text[end : end + 1] == " "
             yield Alternative(text=text[:start] + text[end:], likely=_DELETION)
     for at, letter in enumerate(text):

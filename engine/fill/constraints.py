@@ -138,7 +138,7 @@ def _joins(left: bytes, behind: bytes) -> bool:
 
 def _spelling(vocabulary: Vocabulary, head: bytes, behind: bytes, one_line: bool) -> Tensor:
     """Tokens, sorted, that begin `head`, or that it begins with: those from which what is `behind` goes on, if there
-    are any. With `one_line` they break no line behind it."""
+    are any. With `one_line` they break no line after it."""
     agreeing = vocabulary.agreeing(head)
     if one_line:
         agreeing = [token for token in agreeing if not {*b"\r\n"} & {*vocabulary.bytes[token][len(head) :]}]

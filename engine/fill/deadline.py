@@ -44,5 +44,5 @@ class Deadline:
         return self.left_ms() - self._spare * 1000
 
     def left_ms(self) -> float:
-        """Milliseconds that are left, below 0 behind it; infinite without one."""
+        """Milliseconds that are left, below 0 after it; infinite without one."""
         return math.inf if self._end is None else (self._end - self._clock()) * 1000

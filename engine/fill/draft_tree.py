@@ -29,7 +29,7 @@ class TokenDraft:
 def tree_of(
     drafts: Sequence[TokenDraft], known: Sequence[int] = (), rows: int = ROWS, row_cost: float = ROW_COST
 ) -> DraftTree:
-    """Tokens that are `known` to come next, one after the other, and behind them those of all drafts that are likely
+    """Tokens that are `known` to come next, one after the other, and after them those of all drafts that are likely
     enough to be worth their row, shared beginnings once: `rows` tokens at the most, but all that are known."""
     ids, parents = [*known], [*range(ROOT, len(known) + ROOT)]
     children: dict[tuple[int, int], int] = {}
@@ -51,8 +51,8 @@ def tree_of(
 
 
 def accepted(tree: DraftTree, known: int, choose: Callable[[int], int | None]) -> tuple[list[int], int | None]:
-    """The path from the root on of the first `known` tokens and of those behind them that are what the model says, and
-    the token that it says behind all of these, which is free. `choose`: the token behind a node, asked once for each in
+    """The path from the root on of the first `known` tokens and of those after them that are what the model says, and
+    the token that it says after all of these, which is free. `choose`: the token after a node, asked once for each in
     their order; None: nothing follows any more."""
     children = {(parent, token): node for node, (parent, token) in enumerate(zip(tree.parents, tree.ids, strict=True))}
     path = [*range(known)]

@@ -76,7 +76,7 @@ class Gap:
 
     @property
     def suffix(self) -> tuple[int, ...]:
-        """Tokens pinned behind the gap; at least half of a canvas is the gap's."""
+        """Tokens pinned after the gap; at least half of a canvas is the gap's."""
         return self.prompt.suffix[: self.model.info.canvas_length // 2]
 
     @property
@@ -96,7 +96,7 @@ class Gap:
         return max(1, self.request.max_tokens - len(self.committed))
 
     def commit(self, ids: Sequence[int]) -> None:
-        """Move tokens from the canvas into the context; the gap goes on behind them."""
+        """Move tokens from the canvas into the context; the gap goes on after them."""
         self.committed.extend(ids)
         self.context = self.model.encode((*self.prompt.context, *self.committed))
 
@@ -219,7 +219,7 @@ class Gap:
         )
 
     def text(self, ids: Sequence[int]) -> str:
-        """What a gap's tokens say behind the cursor."""
+        """What a gap's tokens say after the cursor."""
         text = self.model.detokenize([*self.committed, *self.real(ids)])
         return text.removeprefix(self.prompt.head)
 

@@ -145,7 +145,7 @@ def _pieces(model: Model, request: FillRequest) -> Iterator[Piece]:
 
 
 def _part(request: FillRequest, piece: Piece, done: str, index: int, passed_s: float) -> FillRequest | None:
-    """The request for one piece behind what is `done`; None where nothing of it may change or no time is left."""
+    """The request for one piece after what is `done`; None where nothing of it may change or no time is left."""
     left_ms = None if request.deadline_ms is None else request.deadline_ms - passed_s * 1000
     old = request.old[piece.start : piece.end]
     keep = tuple(

@@ -25,7 +25,7 @@ _SHARE = 0.5
 def read(
     model: Model, request: FillRequest, deadline: Deadline, clock: Callable[[], float]
 ) -> Generator[None, None, Prompt]:
-    """Lay a request out and encode its context but for the last piece, yielding behind each; what of it there is time
+    """Lay a request out and encode its context but for the last piece, yielding after each; what of it there is time
     for."""
     prompt, prefill = model.prompt(request), model.prefill
     if prefill is None:

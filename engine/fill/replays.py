@@ -37,7 +37,7 @@ _APART: frozenset[RoleKind] = frozenset({"keyword", "text"})
 _TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.]*|\s+|[^\w\s]")
 _BY_TEXT: Mapping[str, float] = {
     "bias": -4.25,
-    # For each token that is the same before the place, and behind it; for a line that is the same.
+    # For each token that is the same before the place, and after it; for a line that is the same.
     "same before": 0.3,
     "same after": 0.37,
     "alike": 2.31,

@@ -99,7 +99,7 @@ def noised_spans(kept: Sequence[bool], strength: float, rng: random.Random) -> l
 
 
 def roomy(tokens: OldTokens, noised: Sequence[bool], room: int) -> Row:
-    """Each re-noised span with unused slots behind it, as many as `room` slots in all allow."""
+    """Each re-noised span with unused slots after it, as many as `room` slots in all allow."""
     spare = max(0, room - len(tokens.ids))
     old: list[int | None] = []
     for at, token in enumerate(tokens.ids):

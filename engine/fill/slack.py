@@ -23,7 +23,7 @@ MET = 4
 
 
 def end_once(canvas: Canvas, pad_id: int) -> Constrain:
-    """In front of a token that is taken no slot of its gap is unused; behind an unused one all are."""
+    """In front of a token that is taken no slot of its gap is unused; after an unused one all are."""
     begins, ends = _last(canvas.pinned), _next(canvas.pinned)
     pad = torch.tensor([pad_id])
 
@@ -64,7 +64,7 @@ def met(ids: Sequence[int], suffix: Sequence[int]) -> int | None:
 
 
 def _next(marked: Tensor) -> Tensor:
-    """Where the next marked position behind each one is [B, L]; the canvas's end where there is none."""
+    """Where the next marked position after each one is [B, L]; the canvas's end where there is none."""
     size = marked.shape[1]
     positions = torch.arange(size, device=marked.device).expand(marked.shape)
     nearest = torch.where(marked, positions, size).flip(1).cummin(dim=1).values.flip(1)

@@ -12,7 +12,7 @@ from engine.models.base import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldTokens:
-    """Tokens of `prompt.head` and of the old text behind it; T of them."""
+    """Tokens of `prompt.head` and of the old text after it; T of them."""
 
     ids: tuple[int, ...]
     bounds: tuple[int, ...]

@@ -1,6 +1,6 @@
 """The seam between the denoise loop and a family of models.
 
-The engine deals in token ids and logits only; tokenizers, prompts, caches and weights stay behind `Model`.
+The engine deals in token ids and logits only; tokenizers, prompts, caches and weights stay in `Model`.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class Prompt:
 
     context: tuple[int, ...]
     suffix: tuple[int, ...]
-    """Pinned on the canvas right behind the gap."""
+    """Pinned on the canvas right after the gap."""
     head: str = ""
     """Characters before the cursor that were taken out of `context`, so that no token straddles the cursor; the
     gap must begin with them and they are not part of the answer."""
@@ -377,7 +377,7 @@ class Model(Capabilities, Protocol):
         ...
 
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
-        """How well each gap goes on from `context` and with `suffix`, all that is pinned behind it: log-probabilities,
+        """How well each gap goes on from `context` and with `suffix`, all that is pinned after it: log-probabilities,
         of the gap and the first READ_ON of the suffix where tokens are read one after the other, of some of these
         where each is guessed from what is around it."""
         ...

@@ -4,10 +4,10 @@ Those of a causal context stay true: they are reused by longest common prefix. t
 forget what left the window, so they can't be cropped when typing changed the tail of a context. Here every layer keeps
 all its keys and values, and a layer with a window looks at the last of them.
 
-What looks in both directions depends on every token of the gap, so none of it can be kept for good: a canvas behind a
+What looks in both directions depends on every token of the gap, so none of it can be kept for good: a canvas after a
 causal context, and where nothing is causal the surroundings of the gap, too. But it changes little from one step to the
 next. A full pass leaves it here; the next few steps compute what is in question, what was settled since, and the first
-tokens behind it; then everything is computed afresh. Only while the gap keeps its width: what stands around it knows
+tokens after it; then everything is computed afresh. Only while the gap keeps its width: what stands around it knows
 the width, and with the keys and values of another one a model that found every width by first sight found one in eight.
 What is kept is a gain, never needed: what does not fit the budget is computed again.
 """
@@ -81,7 +81,7 @@ class KeyValues:
         return key[:, :, :length], value[:, :, :length]
 
     def followed(self, length: int, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values [B, K, length + T, D] of the first `length` tokens with [B, K, T, D] behind them; they hold
+        """Keys and values [B, K, length + T, D] of the first `length` tokens with [B, K, T, D] after them; they hold
         until the next call for the layer."""
         if length == len(self.ids) and len(key) == 1:
             # Nothing is kept there: what the context has need not be copied.
@@ -132,7 +132,7 @@ class Reuse:
     steps: int
     """On one full pass, itself included."""
     near: int
-    """Tokens behind the last one in question that are computed with it: they depend on it most."""
+    """Tokens after the last one in question that are computed with it: they depend on it most."""
     share: float
     """Of a sequence, up to which computing that part alone is a gain."""
     shared: bool
@@ -165,7 +165,7 @@ class Pass:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Part:
-    """What is computed of one sequence: a canvas behind its context, or context and canvas where nothing is causal."""
+    """What is computed of one sequence: a canvas after its context, or context and canvas where nothing is causal."""
 
     context: Context
     ids: Sequence[int]

@@ -200,7 +200,7 @@ class Network(ABC):
             self.fused = False
 
     def seen(self, index: int, length: int) -> int:
-        """Tokens of a context of `length` that a canvas behind it sees in layer `index`."""
+        """Tokens of a context of `length` that a canvas after it sees in layer `index`."""
         return length
 
     def attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -240,7 +240,7 @@ class Network(ABC):
         attend: Attend,
         wanted: Tensor | None,
     ) -> Tensor:
-        """Hidden states [B, T, E] behind the last layer; [B, W, E] of the places `wanted` [W] alone, where given."""
+        """Hidden states [B, T, E] after the last layer; [B, W, E] of the places `wanted` [W] alone, where given."""
         device = hidden.device
         for index, layer in enumerate(layers):
             # The layers of a model that does not fit one device lie on several; elsewhere these moves do nothing.

@@ -208,7 +208,7 @@ def _multiplied(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _in_even_rows(states: Tensor, dtype: torch.dtype, product: Callable[[Tensor], Tensor]) -> Tensor:
     """A product [R, N] of states [..., K], in this format, as [..., N] in that of the states. For each number of rows
     that is new oneDNN writes programs, which takes as long as several products and a megabyte for each weight, and it
-    keeps a thousand: so rows of zeros are put behind, to one of few numbers."""
+    keeps a thousand: so rows of zeros are put after, to one of few numbers."""
     rows = states.to(dtype)
     more = missing_rows(states.numel() // states.shape[-1])
     if not more:

@@ -2,7 +2,7 @@
 
 A step is made of thousands of small kernels, and to start them one by one takes longer than most of them run. A graph
 starts all at once, but for shapes and places that never change. So tokens are padded to a width, keys and values are
-copied to where the graph looks for them (a context's once, a canvas's before and behind each step), and a mask says
+copied to where the graph looks for them (a context's once, a canvas's before and after each step), and a mask says
 what of it counts. What fits none of the widths goes the usual way, which computes the same.
 """
 
@@ -51,7 +51,7 @@ class Widths(NamedTuple):
 
 
 class StaticSteps:
-    """Takes over passes over canvases that stand behind one context."""
+    """Takes over passes over canvases that stand after one context."""
 
     def __init__(self, network: Network, slots: int, context: int, capture: Capture) -> None:
         """`slots`: tokens of all canvases of a step at the most; `context`: of what stands before them."""

@@ -55,6 +55,6 @@ class PromptLayout(ABC):
         return last_tokens(self.tokenize(text), room)
 
     def behind(self, request: FillRequest, room: int) -> tuple[list[int], bool]:
-        """The beginning of what is behind the gap, some `room` tokens, and whether that is all of it."""
+        """The beginning of what is after the gap, some `room` tokens, and whether that is all of it."""
         text = request.suffix[: room * CHARACTERS]
         return self.tokenize(with_line_feeds(text)), len(text) == len(request.suffix)

@@ -1,4 +1,4 @@
-"""The bytes behind every token of a tokenizer, and back: detokenizing that never invents or swallows a space."""
+"""The bytes after every token of a tokenizer, and back: detokenizing that never invents or swallows a space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What texts offer, for lists of actions: asked of the process that checks syntax, behind what fills ask it."""
+"""What texts offer, for lists of actions: asked of the process that checks syntax, after what fills ask it."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class ModelHost:
 
     @contextmanager
     def round(self) -> Generator[None]:
-        """Within the block the model works; behind it, memory that was short is given back."""
+        """Within the block the model works; after it, memory that was short is given back."""
         # Not imported before there is a model, for the handshake's sake.
         import torch
 

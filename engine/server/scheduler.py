@@ -1,4 +1,4 @@
-"""Who is served next. Pure policy behind one lock: the event loop submits, the model thread asks for rounds.
+"""Who is served next. Pure policy after one lock: the event loop submits, the model thread asks for rounds.
 
 In a round, each job chosen advances by one denoising step, all of them in one forward pass. Between rounds anything may
 change: newer requests supersede, clients cancel or vanish, interactive work pushes background work aside.

@@ -186,7 +186,7 @@ class EngineServer:
 
     async def _listen(self) -> tuple[asyncio.Server, Claim]:
         with runtime_paths.runtime_dir_usable():
-            # What an engine that was killed left behind; the lock says that it lives no more.
+            # What a killed engine left; the lock says that it lives no more.
             forget_address()
             # The lock before anybody can connect: an engine may be stopped then, and find another's when it goes on.
             claim = Claim()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 _SILENT_S = 120.0
-"""A load that comes no further for so long, or a first round behind it. A load comes further with a percentage, or with
+"""A load that comes no further for so long, or a first round after it. A load comes further with a percentage, or with
 what it reads from a disk."""
 _LEAST_READ_NBYTES = 1 << 20
 """A page of code is read from a disk now and then by whatever else the process does."""

@@ -100,7 +100,7 @@ def _slots(gap: Gap, canvas: Canvas, row: int, room: int) -> tuple[list[int | No
     """Where each slot of a row's new gap comes from, None for a fresh one, and how many were added.
 
     Of several requests in a step those are met that do not depend on each other: there is a token between them that is
-    there to stay. The others are asked again. A slot that is given up sweeps the masks behind it, as the model learnt
+    there to stay. The others are asked again. A slot that is given up sweeps the masks after it, as the model learnt
     that what is left over stands at the end of a gap.
     """
     info = gap.model.info

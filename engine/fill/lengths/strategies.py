@@ -127,7 +127,7 @@ def free(gap: Gap, width: int) -> Fitting:
 
 
 def suffix_places(canvas: Canvas, suffix: Sequence[int]) -> list[tuple[int, float]]:
-    """(gap width, mean log-probability of the suffix behind it) of an unpinned canvas, likeliest first."""
+    """(gap width, mean log-probability of the suffix after it) of an unpinned canvas, likeliest first."""
     if not suffix:
         return []
     likelihood = _likelihood(canvas, suffix)  # [L, S]

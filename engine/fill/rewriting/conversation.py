@@ -144,7 +144,7 @@ def _full(text: str) -> list[str]:
 
 
 def _line_of(lines: list[str], full: int) -> int:
-    """Which line the next one is, behind so many with something on them."""
+    """Which line the next one is, after so many with something on them."""
     places = [at for at, line in enumerate(lines) if line.strip()]
     return places[full] if full < len(places) else len(lines)
 

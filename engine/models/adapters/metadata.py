@@ -22,12 +22,12 @@ from engine.models.checkpoints.directory import METADATA_FILE, Checkpoint, weigh
 VERSION = 1
 _LOCK = "lock"
 NEW, OLD = ".new", ".old"
-"""Behind the name of a directory that is being written, and of one that gives way to it."""
+"""After the name of a directory that is being written, and of one that gives way to it."""
 _ENDS = 1 << 20
 """Bytes at either end of a file of weights that tell it from others."""
 _MOST_JSON_NBYTES = 1 << 20
 _NAME_CHARS = 48
-"""Of a folder's name that its adapter's has: more goes in front than a file system may take behind it."""
+"""Of a folder's name that its adapter's has: more goes in front than a file system may take after it."""
 
 
 class AdapterFigures(msgspec.Struct, frozen=True, kw_only=True):

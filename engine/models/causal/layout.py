@@ -13,7 +13,7 @@ FIXED = 4
 def context_ids(
     fim: FimTokens, suffix: Sequence[int], prefix: Sequence[int], snippets: Sequence[Sequence[int]] = ()
 ) -> list[int]:
-    """A context that ends at the gap: parts of other files, each behind a separator, what follows the gap, and what
+    """A context that ends at the gap: parts of other files, each after a separator, what follows the gap, and what
     stands before it. The published order has the prefix before the suffix; then each key would read the suffix anew."""
     begin = [] if fim.begin is None else [fim.begin]
     separator = [] if fim.file_separator is None else [fim.file_separator]

@@ -42,7 +42,7 @@ from engine.models.vocabulary import Vocabulary, read_vocabulary
 from engine.models.weights import OnPercent
 
 _LATER = 16
-"""Tokens at a context's end that are read with the first drafts behind it: so many rows cost little more than one."""
+"""Tokens at a context's end that are read with the first drafts after it: so many rows cost little more than one."""
 _ANSWER = 512
 """Tokens of an answer at the most."""
 _AT_ONCE = 32
@@ -68,7 +68,7 @@ class Causal(Capabilities):
     """Whose contexts it relies on, where others with other weights share its cache."""
     _drafter: Model | None = None
     _scratch: CausalText | None = None
-    """The text whose tree stands behind it in its store."""
+    """The text whose tree stands after it in its store."""
 
     def __init__(
         self, network: MaskedNetwork, info: ModelInfo, prompt: CausalPrompt, chat: ChatTemplate | None = None
@@ -234,7 +234,7 @@ class Causal(Capabilities):
         return torch.cat(found)
 
     def _checked(self, text: CausalText, tree: DraftTree) -> Tensor:
-        """Hidden states [1 + N, E] of a text's last token and of the tokens of a tree behind it."""
+        """Hidden states [1 + N, E] of a text's last token and of the tokens of a tree after it."""
         known = self._read(text, len(text.ids) - PIECE)
         known = min(known, len(text.ids) - (text.last is None))
         hidden = self._pass(text, known, len(text.ids), tree)
@@ -256,7 +256,7 @@ class Causal(Capabilities):
         return known
 
     def _pass(self, text: CausalText, known: int, end: int, tree: DraftTree) -> Tensor:
-        """Read the tokens of a text from `known` to `end`, and a tree behind them: hidden states of the last one and of
+        """Read the tokens of a text from `known` to `end`, and a tree after them: hidden states of the last one and of
         the tree's, as far as they are read now."""
         store, ids, device = text.context.store, text.ids[known:end], self.network.device
         self._scratch = None

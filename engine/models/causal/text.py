@@ -47,7 +47,7 @@ class CausalText:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Checked:
-    """A tree behind a text, after a pass over it."""
+    """A tree after a text, after a pass over it."""
 
     tree: DraftTree
     hidden: Tensor = field(repr=False)

@@ -91,7 +91,7 @@ def folder_here(name: str) -> Path | None:
         is_folder = path.is_dir() and name != ""  # an empty name would be this directory
     except RuntimeError:
         raise ModelError(f"The home in {name!r} is not known: write the whole path.") from None
-    except OSError:  # a name too long for a file, or one behind a directory that is closed to us
+    except OSError:  # a name too long for a file, or one after a directory that is closed to us
         return None
     if is_file and path.suffix.lower() != SUFFIX:
         raise ModelError(f"{name} is a file, but no GGUF: name the directory of the model.")

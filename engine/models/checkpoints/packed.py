@@ -26,7 +26,7 @@ class StoredPart:
     """One of the tensors that a packed weight [N, K] is stored as."""
 
     name: str
-    """Behind the name of its layer."""
+    """After the name of its layer."""
     dtypes: tuple[str, ...]
     shape: Callable[[int, int], tuple[int, ...]] | None = None
     """Of N and K; without, it is one number."""

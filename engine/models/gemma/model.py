@@ -32,7 +32,7 @@ from engine.models.weights import OnPercent, load_weights
 Keep = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]
 """(layer, new keys, new values) -> keys and values from the context's first token on."""
 _ON_PROCESSOR = 256
-"""Tokens that it reads at once: of those behind, none needs to see anything, and larger tensors are given back to the
+"""Tokens that it reads at once: of those after, none needs to see anything, and larger tensors are given back to the
 system each time."""
 REUSE = Reuse(steps=8, near=4, share=0.75, shared=False)
 RELEASED = Sampling(

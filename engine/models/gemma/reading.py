@@ -1,4 +1,4 @@
-"""A gap as the causal encoder reads it behind a context: see engine.models.prompts.layout."""
+"""A gap as the causal encoder reads it after a context: see engine.models.prompts.layout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTHING = DraftTree(ids=(), parents=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Tokens that follow a context, none of which anybody else sees: what stands behind a gap and the question how wide
+    """Tokens that follow a context, none of which anybody else sees: what stands after a gap and the question how wide
     it is, where that is asked, and for each of several texts the last token of the context once more, then the text."""
 
     length: int
@@ -29,11 +29,11 @@ class Reading:
     texts: tuple[int, ...]
     """The number of the text that a token belongs to, from 1 on; 0: it comes before all of them."""
     tree: DraftTree = NOTHING
-    """Drafts behind the last text, whose tokens are the last ones here."""
+    """Drafts after the last text, whose tokens are the last ones here."""
 
     @classmethod
     def of(cls, known: EncodedContext, pinned: Sequence[int] | None, texts: Sequence[Sequence[int]]) -> Reading:
-        """`pinned`: what stands behind the gap; None: nothing is asked before the texts."""
+        """`pinned`: what stands after the gap; None: nothing is asked before the texts."""
         last, length = known.store.ids[known.length - 1], known.length
         asked = [] if pinned is None else question(pinned, length)
         parts = [asked, *(reading(text, last, length) for text in texts)]
@@ -94,11 +94,11 @@ class GapText:
     store: KeyValues
     """Its own, with keys and values of the context."""
     read: int = 0
-    """Tokens of the reading that stand behind the context there."""
+    """Tokens of the reading that stand after the context there."""
     last: Tensor | None = None
     """State [1, E] of the last token, where it is known."""
     checked: tuple[DraftTree, Tensor] = (NOTHING, torch.empty(0))
-    """The drafts behind it there, and their states [N, E]."""
+    """The drafts after it there, and their states [N, E]."""
 
     @property
     def written(self) -> tuple[int, ...]:

@@ -33,7 +33,7 @@ REUSE = Reuse(steps=4, near=8, share=0.5, shared=True)
 ENDS = 4
 """Tokens at either end of a gap that are guessed to score it: a gap of the wrong width shows there."""
 SUFFIX = 8
-"""Suffix tokens behind the gap that are guessed."""
+"""Suffix tokens after the gap that are guessed."""
 TURNS = 2
 """Passes for one gap: each hides every second of the guessed tokens, so that all of them have neighbours."""
 _MAX_STEPS = 128

@@ -27,7 +27,7 @@ class Published(Wire, frozen=True, kw_only=True):
     begin: str = ""
     """Stands before the prefix; empty: nothing does."""
     ends_suffix: bool = False
-    """Whether `end` stands behind a suffix that reaches the end of the file."""
+    """Whether `end` stands after a suffix that reaches the end of the file."""
     expand: str = ""
     """The token that asks for two slots instead of its own; where there is one, `end` in a gap gives up its slot."""
     requests_first: bool = False

@@ -49,7 +49,7 @@ class Case(Wire, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def parts(self) -> tuple[str, str, str]:
-        """Before the gap, the answer, behind it."""
+        """Before the gap, the answer, after it."""
         gap = gap_at_markers(self.text)
         return gap.prefix, gap.old, gap.suffix
 

@@ -1,6 +1,6 @@
 """The prompt of instruction-tuned checkpoints: a user turn that describes the gap, a model turn opened with the prefix.
 
-The user turn holds what stays while somebody types (instruction, language, snippets, the text behind the gap),
+The user turn holds what stays while somebody types (instruction, language, snippets, the text after the gap),
 so the cache survives; the model turn opens a code fence and ends with the prefix. Terse prompts ("output only
 ...") made the released model answer nothing, so the turn describes instead of forbidding.
 """

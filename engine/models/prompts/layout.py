@@ -11,8 +11,8 @@ PAD, EOS, BOS, MASK, SUFFIX, PREFIX, SNIPPET = range(7)
 LANGUAGES = {"python": 7, "ipython": 7, "javascript": 8, "javascriptreact": 8, "typescript": 9, "typescriptreact": 9}
 """The token that names the language, by LSP identifier; other languages have none."""
 END, EDIT, TO, WIDTH, BEHIND = range(10, 15)
-"""Behind a gap's text; before an edit's old text, and between it and the new one; to ask how wide a gap is; where a gap
-is read, before what stands behind it."""
+"""After a gap's text; before an edit's old text, and between it and the new one; to ask how wide a gap is; where a gap
+is read, before what stands after it."""
 EDIT_TOKENS = 24
 """Of an edit's old text and of its new one, at the most."""
 RESERVED = 16
@@ -28,13 +28,13 @@ def width_token(tokens: int) -> int:
 
 
 def question(pinned: Sequence[int], length: int) -> list[tuple[int, int]]:
-    """How the width of a gap is asked for behind a context of `length` tokens, each token and its position: first what
-    stands behind the gap, as far behind as no gap is wide."""
+    """How the width of a gap is asked for after a context of `length` tokens, each token and its position: first what
+    stands after the gap, as far after as no gap is wide."""
     return [*((token, length + WIDTHS[-1] + at) for at, token in enumerate((BEHIND, *pinned))), (WIDTH, length)]
 
 
 def reading(gap: Sequence[int], last: int, length: int) -> list[tuple[int, int]]:
-    """How a gap is read behind that, or just behind the context: the `last` token of the context once more, as if it
+    """How a gap is read after that, or just after the context: the `last` token of the context once more, as if it
     had been read after the question, and the gap."""
     return [(token, length - 1 + at) for at, token in enumerate((last, *gap))]
 

@@ -38,7 +38,7 @@ def _start(length: int, room: int) -> int:
 
 def cut_at_cursor(ids: Sequence[int], vocabulary: Vocabulary) -> tuple[Sequence[int], str]:
     """Tokens that stay before a gap, and the text of the last ones, which are taken back: the last token may go on
-    behind the cursor, and the gap must begin with whole characters."""
+    after the cursor, and the gap must begin with whole characters."""
     for taken in range(1, min(len(ids), _LONGEST_CHARACTER) + 1):
         kept = ids[: len(ids) - taken]
         head = vocabulary.text(ids[len(ids) - taken :])

@@ -33,7 +33,7 @@ def quantize_int4(weights: Tensor) -> tuple[dict[str, Tensor], float]:
 
 
 def stored_int4(parts: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of a file, by their names behind that of the layer, for N a multiple of 8."""
+    """The tensors of a file, by their names after that of the layer, for N a multiple of 8."""
     codes, zeros = parts["codes"], parts["zeros"]
     shifts = torch.arange(0, 32, 4)
     words = (zeros.long().unflatten(0, (-1, 8)) << shifts[:, None]).sum(dim=1)

@@ -47,7 +47,7 @@ def rounded(rows: Tensor) -> Rounded:
 
 
 def rounded_twice(rows: Tensor) -> Rounded:
-    """The same with what was lost behind it, rounded in its turn: [2 R, K], whose products add up."""
+    """The same with what was lost after it, rounded in its turn: [2 R, K], whose products add up."""
     first = rounded(rows)
     rest = rounded(torch.addcmul(rows, first.codes.float().sub_(_ZERO), first.largest, value=-1 / LARGEST))
     return Rounded(torch.cat((first.codes, rest.codes)), torch.cat((first.largest, rest.largest)))

@@ -47,7 +47,7 @@ class _Completion(Struct):
 def request_body(
     served: Served, context: Sequence[int], ids: Sequence[int], pinned: Sequence[int], *, max_steps: int, choices: int
 ) -> bytes:
-    """The request that has the canvas `ids` denoised behind `context`. Raises BadInput for one that a server would
+    """The request that has the canvas `ids` denoised after `context`. Raises BadInput for one that a server would
     refuse, or shorten."""
     width = len(ids)
     # Wrong ones are answered with 400 at best, so they are a defect that must not leave this machine.

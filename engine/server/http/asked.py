@@ -132,7 +132,7 @@ class InfillAsked(HttpAsked, frozen=True, kw_only=True):
     input_suffix: str
     input_extra: list[InfillExtra] | None = None
     prompt: str | list[Any] | None = None
-    """What stands directly before the gap, behind `input_prefix`."""
+    """What stands directly before the gap, after `input_prefix`."""
     response_fields: list[str] | None = None
     """Only these fields of the answer; a path's parts are joined by slashes."""
 

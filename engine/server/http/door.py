@@ -1,4 +1,4 @@
-"""The HTTP door: a listening socket, and uvicorn's protocol behind it on the engine's own event loop."""
+"""The HTTP server: a listening socket, with uvicorn's protocol on the engine's own event loop."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class HttpDoor:
 
 
 async def open_door(settings: EngineOptions, host: Host, client: int) -> HttpDoor:
-    """Listen where the settings say. `client`: the number that the scheduler knows the door by.
+    """Listen where the settings say. `client`: the number that the scheduler knows it by.
 
     Raises BadInput for an address or a token that can't be used, EngineError where the port is taken.
     """

@@ -42,7 +42,7 @@ def _between(prompt: str, dialect: Dialect, places: list[tuple[int, str]]) -> Pa
         is_last = at + 1 == len(places)
         text = prompt[start + len(mark) : None if is_last else places[at + 1][0]]
         if dialect.spaced:
-            # Behind the others there is one in some clients only, which is one too many where the line has ended.
+            # After the others there is one in some clients only, which is one too many where the line has ended.
             text = text.removeprefix(" ") if mark == dialect.prefix or text.startswith((" \n", " \r")) else text
             text = text if is_last else text.removesuffix(" ")
         parts[mark] = text

@@ -1,4 +1,4 @@
-"""What the HTTP door needs before it can open: a package, and a place to listen at."""
+"""What the HTTP server needs before it can start: a package, and a place to listen at."""
 
 from __future__ import annotations
 
