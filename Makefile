@@ -37,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-fast explore test-editors test-clients test-vllm test-gpu gpu-proof bench-peer test-kernels check format clean help train
 
 help:
-	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline"
+	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline; MODEL=coder-1.5b pulls and shows that"
 	@echo "make test    run the tests, but for those with real editors or a real vLLM server; some minutes"
 	@echo "make test-fast  run those without processes and models, within a minute"
 	@echo "make explore  run the property tests with ten times as many examples, others each time"
@@ -56,7 +56,8 @@ help:
 	@echo "make clean   remove the virtual environment"
 
 demo: $(VENV)/installed
-	@$(BIN)/python -m engine.cli.demo
+	@$(if $(MODEL),$(BIN)/dg-lsp pull $(MODEL))
+	@$(BIN)/python -m engine.cli.demo $(MODEL)
 
 test: $(VENV)/developing
 	@$(BIN)/python -m pytest $(PARALLEL) $(APART)

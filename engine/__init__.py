@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from engine.fill.loading import Infiller
 
 
-def load(name: str = "bundled", device: Device = "auto") -> Infiller:
-    """Load "bundled", a model directory or a Hub id from the local Hugging Face cache; see engine.fill.loading.
+def load(name: str = "auto", device: Device = "auto") -> Infiller:
+    """Load "auto", "bundled", a coder by its name, a directory, a GGUF or a cached Hub id; see engine.fill.loading.
 
     Raises ModelError for a model that is unknown, incomplete, unsafe or too big, OutOfMemory where memory ran out.
     """

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from dg_lsp.config.settings import EngineSettings
-from engine.common.names import rooted
+from engine.common.names import AUTO, rooted
 from engine.common.processes import at_home, home_dir, neutral_dir, python_module
 from engine.common.server_address import with_options
 from engine.common.version import __version__
@@ -35,8 +35,10 @@ class Launch:
 
     def chosen(self, settings: EngineSettings) -> Launch:
         """The same, with an editor's settings for what it leaves open."""
+        named = self.model or settings.model
         model = with_options(
-            self.model or settings.model,
+            # What it is there, the engine says.
+            "" if named == AUTO else named,
             tokenizer=settings.tokenizer,
             ca_file=settings.ca_file,
             key_file=settings.key_file,

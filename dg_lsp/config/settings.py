@@ -76,8 +76,9 @@ class EngineSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """The engine, which all editors share: these settings apply when it starts."""
 
     model: Annotated[
-        str, by_user("A model's name or folder, or vllm+https://HOST:PORT/MODEL on a server; empty: the bundled model.")
-    ] = ""
+        str,
+        by_user("A model's name or folder, or vllm+https://HOST:PORT/MODEL on a server; auto: the best on this disk."),
+    ] = "auto"
     tokenizer: Annotated[
         str,
         by_user(

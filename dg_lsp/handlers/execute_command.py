@@ -9,8 +9,9 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from dg_lsp.handlers.edit_commands import EDIT_COMMANDS
 from dg_lsp.handlers.next_edit import dismiss
+from dg_lsp.handlers.pull import pull
 from dg_lsp.handlers.session import EditorSession
-from dg_lsp.protocol.initialize import ACCEPTED, DISMISS_EDIT
+from dg_lsp.protocol.initialize import ACCEPTED, DISMISS_EDIT, PULL
 from dg_lsp.protocol.params import ExecuteCommandParams
 
 
@@ -34,5 +35,6 @@ async def accepted(ls: EditorSession, params: ExecuteCommandParams) -> None:
 COMMANDS: dict[str, Callable[[EditorSession, ExecuteCommandParams], Awaitable[Any]]] = {
     ACCEPTED: accepted,
     DISMISS_EDIT: dismiss,
+    PULL: pull,
     **EDIT_COMMANDS,
 }

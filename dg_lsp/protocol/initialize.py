@@ -20,7 +20,9 @@ ACCEPTED = "dg.accepted"
 DISMISS_EDIT = "dg.dismissEdit"
 """The command to dismiss a next edit."""
 REWRITE_SELECTION, REWRITE, FIX, FILL_HERE = "dg.rewriteSelection", "dg.rewrite", "dg.fix", "dg.fillHere"
-COMMANDS = (ACCEPTED, DISMISS_EDIT, REWRITE_SELECTION, REWRITE, FIX, FILL_HERE)
+PULL = "dg.pull"
+"""The command to download a model."""
+COMMANDS = (ACCEPTED, DISMISS_EDIT, REWRITE_SELECTION, REWRITE, FIX, FILL_HERE, PULL)
 ACTION_KINDS = ("refactor.rewrite", "quickfix", "source.fixAll.dg")
 ANY_NOTEBOOK = "*"
 """Notebooks of any kind, with all cells."""

@@ -23,6 +23,19 @@ CREATE_S = 10.0
 """How long a client may take to create a progress bar."""
 
 
+class Report:
+    """How far a piece of work has come, told by whoever does it."""
+
+    def __init__(self) -> None:
+        self.message = ""
+        self.percentage = 0
+        self.changed = asyncio.Event()
+
+    def tell(self, message: str, percentage: int) -> None:
+        self.message, self.percentage = message, percentage
+        self.changed.set()
+
+
 class ProgressBars:
     """The progress bars of one client. `in_background` runs a bar; `can_create` tells whether the server may create
     bars."""
@@ -49,11 +62,14 @@ class ProgressBars:
             self._shows_load = True
             self._in_background(self._follow_load())
 
-    async def show(self, title: str, token: ProgressToken | None, work: Coroutine[Any, Any, T]) -> T | None:
-        """Do work under a progress bar; None where the user cancelled it there. `token`: the client's own bar."""
+    async def show(
+        self, title: str, token: ProgressToken | None, work: Coroutine[Any, Any, T], report: Report | None = None
+    ) -> T | None:
+        """Do work under a progress bar, with a percentage where it is told one; None where the user cancelled it there.
+        `token`: the client's own bar."""
         task = asyncio.create_task(work)
         if token is not None or self._can_create():
-            self._in_background(self._follow(title, token, task))
+            self._in_background(self._follow(title, token, task, report))
         try:
             await asyncio.wait({task})
         finally:
@@ -100,7 +116,9 @@ class ProgressBars:
     def _percentage(self) -> int | None:
         return None if self._status.percent is None else round(self._status.percent)
 
-    async def _follow(self, title: str, token: ProgressToken | None, task: asyncio.Task[Any]) -> None:
+    async def _follow(
+        self, title: str, token: ProgressToken | None, task: asyncio.Task[Any], report: Report | None
+    ) -> None:
         if token is None:
             await asyncio.wait({task}, timeout=SHORT_S)
             token = None if task.done() else await self._created("work")
@@ -111,12 +129,25 @@ class ProgressBars:
             if future.cancelled():
                 task.cancel()
 
-        self._progress.begin(token, WorkDoneProgressBegin(title=title, cancellable=True))
+        begin = WorkDoneProgressBegin(title=title, cancellable=True, percentage=report and report.percentage)
+        self._progress.begin(token, begin)
         self._progress.tokens[token].add_done_callback(cancel)
         try:
+            if report is not None:
+                await self._tell(token, task, report)
             await asyncio.wait({task})
         finally:
             self._end(token)
+
+    async def _tell(self, token: ProgressToken, task: asyncio.Task[Any], report: Report) -> None:
+        """Pass on what is told until the work is done."""
+        while not task.done():
+            told = asyncio.create_task(report.changed.wait())
+            await asyncio.wait({task, told}, return_when=asyncio.FIRST_COMPLETED)
+            told.cancel()
+            report.changed.clear()
+            held = WorkDoneProgressReport(message=report.message, percentage=report.percentage)
+            self._progress.report(token, held)
 
     def _end(self, token: ProgressToken, message: str | None = None) -> None:
         self._progress.end(token, WorkDoneProgressEnd(message=message))

@@ -16,7 +16,7 @@ from engine.common.exits import escape_unencodable, one_line_errors
 from engine.common.marked import gap_at_markers
 from engine.common.names import BUNDLED
 from engine.common.request import FillRequest
-from engine.models.checkpoints.catalog import bundled
+from engine.models.checkpoints.catalog import find
 
 if TYPE_CHECKING:
     from engine.fill.loading import Infiller
@@ -33,20 +33,22 @@ EXAMPLES = tuple(map(DemoExample._make, _EXAMPLE.findall(Path(__file__).with_suf
 
 
 @click.command()
+@click.argument("model", default=BUNDLED)
 @one_line_errors()
-def main() -> None:
+def main(model: str) -> None:
     """Fill the examples one after the other. Exits as `dg-lsp fill` does."""
     console = Console(highlight=False)
+    named = "the model that ships in the package" if model == BUNDLED else model
     console.print(
-        f"[bold]dg-lsp[/] fills {len(EXAMPLES)} gaps in real code with the model that ships in the package "
-        f"({bundled().parameters / 1e6:.1f} M parameters), on the CPU, without network.\n"
+        f"[bold]dg-lsp[/] fills {len(EXAMPLES)} gaps in real code with {named} "
+        f"({find(model).parameters / 1e6:,.1f} M parameters), on the CPU, without network.\n"
         "Each canvas starts as noise; the text on both sides of the gap stays fixed while the tokens between settle.\n"
     )
     with console.status("Loading the model"):
         began = time.perf_counter()
         from engine.fill.loading import load
 
-        infiller = load(BUNDLED, "cpu")
+        infiller = load(model, "cpu")
         load_ms = (time.perf_counter() - began) * 1000
     console.print(f"Loaded in {load_ms:.0f} ms.\n")
     for example in EXAMPLES:

@@ -32,6 +32,7 @@ from engine.common.terminal import shown
 from engine.common.wording import counted, wrapped
 from engine.models.adapters.metadata import all_adapters, read_metadata
 from engine.models.checkpoints.catalog import find
+from engine.models.checkpoints.choice import choose
 
 _REQUEST = FillRequest(prefix="def add(a, b):\n    return ", suffix="\n", language="python")
 _SPARE_NBYTES = 1 << 30
@@ -138,8 +139,10 @@ def _model(name: str) -> str:
         return name
     if name.startswith(REMOTE):
         return f"{server_address(name).name}, run by a server"
-    checkpoint = find(name)
-    return f"{checkpoint.name}, {checkpoint.parameters / 1e6:,.1f} M parameters, {decimal_bytes(checkpoint.nbytes)}"
+    checkpoint, choice = find(name), choose()
+    why = f"; {choice.why}" if choice.name == name else ""
+    size = f"{checkpoint.parameters / 1e6:,.1f} M parameters, {decimal_bytes(checkpoint.nbytes)}"
+    return f"{checkpoint.name}, {size}{why}"
 
 
 def _placed(model: str, device: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 
 import click
@@ -28,6 +29,7 @@ from engine.common.marked import MARKER, MarkedText, gap_at_markers, gap_between
 from engine.common.options import FiniteRange
 from engine.common.request import Filled, FillRequest
 from engine.common.textfile import read_text, writable_path
+from engine.models.checkpoints.choice import choose, tell_once
 
 
 @click.command()
@@ -90,6 +92,8 @@ def fill(
                 f"The model found no answer for this gap ({_why_none(request, filled)}): {source.name} is unchanged."
             )
         write_text(source, gap.prefix + filled.candidates[0].text + gap.suffix)
+    if model is None and sys.stderr.isatty() and (advice := tell_once(choose())):
+        click.echo(f"dg-lsp: {advice}", err=True)
     if json:
         click.echo(encode(filled))
     else:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import click
 
 from engine.common.errors import ModelError
 from engine.common.exits import one_line_errors
 from engine.common.sizes import binary_bytes, decimal_bytes
 from engine.common.terminal import shown
-from engine.models.checkpoints.catalog import bundled, cached
+from engine.models.checkpoints.catalog import NotCached, bundled, cached, coder_file
+from engine.models.checkpoints.checkpoint import read_checkpoint
+from engine.models.checkpoints.choice import choose
+from engine.models.checkpoints.coders import CODERS
 from engine.models.checkpoints.directory import Checkpoint
 from engine.models.checkpoints.released import RELEASED, advice
 
@@ -23,13 +28,20 @@ def models() -> None:
         _show(bundled(), "package")
     except ModelError as error:
         click.echo(f"dg-lsp: {error}", err=True)
+    for coder in CODERS.values():
+        with suppress(NotCached):
+            _show(read_checkpoint(coder_file(coder), coder.name), "disk")
     for checkpoint in in_cache.checkpoints:
         _show(checkpoint, "cache")
     for said in in_cache.damaged:
         click.echo(" ".join(said.split()))
     if in_cache.others:
         click.echo(f"{in_cache.others} more in the cache are incomplete or of unsupported families.")
-    click.echo("\nOn the Hub, for `dg-lsp pull`:")
+    choice = choose()
+    click.echo(shown(f"auto is {choice.name}: {choice.why}."))
+    click.echo("\nFor `dg-lsp pull`:")
+    for coder in CODERS.values():
+        _entry(coder.name, f"{decimal_bytes(coder.nbytes)} to download, causal", f"licence: {coder.licence}")
     for each in RELEASED:
         memory = binary_bytes(each.memory.total)
         _entry(

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import click
 
-from engine.common.names import BUNDLED
+from engine.common.names import AUTO
 
 MAX_SEED = 2**63 - 1
 _DEVICES, _WHERE = "auto|cpu|cuda", "The device."
 
 file_argument = click.argument("file", metavar="FILE", help="The file; - is standard input.")
-model_option = click.option("--model", metavar="NAME|PATH|HUB-ID", default=BUNDLED, help="See `dg-lsp models`.")
+
+
+def _resolved(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """The model that "auto" is here."""
+    if value != AUTO:
+        return value
+    # What it takes to choose is not for who only reads the help.
+    from engine.models.checkpoints.choice import resolved
+
+    return resolved(value)
+
+
+model_option = click.option(
+    "--model", metavar="NAME|PATH|HUB-ID", default=AUTO, callback=_resolved, help="See `dg-lsp models`."
+)
 device_option = click.option("--device", metavar=_DEVICES, default="auto", help=_WHERE)
 any_model_option = click.option(
     "--model",
     metavar="NAME|PATH|HUB-ID|SERVER",
-    show_default="the engine's, else bundled",
+    callback=_resolved,
+    show_default="the engine's, else auto",
     help="See `dg-lsp models`; SERVER is vllm+https://HOST:PORT/MODEL.",
 )
 any_device_option = click.option("--device", metavar=_DEVICES, show_default="the engine's, else auto", help=_WHERE)

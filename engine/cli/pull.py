@@ -42,6 +42,8 @@ def pull(model: str, file: Path | None) -> None:
         raise click.UsageError(f"{file} can be used as it is: --model {file}")
     else:
         _pull_from_hub(model)
+    if coder is not None:
+        click.echo("Editors have it from the engine's next start on: `dg-lsp engine stop` ends the one that runs.")
     click.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {coder.name if coder else model}")
 
 

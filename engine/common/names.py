@@ -11,6 +11,8 @@ from engine.common.errors import ModelError
 Device = Literal["auto", "cpu", "cuda"]
 """The devices that may be requested."""
 BUNDLED = "bundled"
+AUTO = "auto"
+"""The best model on this machine's disk: see engine.models.checkpoints.choice."""
 ORACLE = "oracle:"
 """Prefix of a test model's name: see engine.models.oracle.model."""
 
@@ -19,7 +21,7 @@ def rooted(name: str, folder: Path) -> str:
     """A model's name independent of the working directory: the path in `folder` if it exists there."""
     prefix, path = (ORACLE, name.removeprefix(ORACLE)) if name.startswith(ORACLE) else ("", name)
     there = folder / path
-    if path in ("", BUNDLED) or Path(path).is_absolute():
+    if path in ("", AUTO, BUNDLED) or Path(path).is_absolute():
         return name
     # A name may be too long for a file, or be of what nobody may look at.
     with suppress(OSError):

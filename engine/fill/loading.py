@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.common import torch_import
 from engine.common.errors import EngineError, OutOfMemory, is_out_of_memory, is_panic
-from engine.common.names import BUNDLED, ORACLE, Device
+from engine.common.names import AUTO, BUNDLED, ORACLE, Device
 from engine.common.request import Draft, Filled, FillRequest
 from engine.common.server_address import REMOTE
 from engine.fill.answering import answering
@@ -19,6 +19,7 @@ from engine.fill.executor import drive
 from engine.models.adapters.index import Adapters
 from engine.models.base import Model, check_info
 from engine.models.checkpoints.catalog import find
+from engine.models.checkpoints.choice import resolved
 from engine.models.checkpoints.directory import first_line, reading
 from engine.models.checkpoints.placement import place, this_machine
 from engine.models.registry import family_named
@@ -82,13 +83,13 @@ class Infiller:
             return drive(model, answering(model, request), on_draft)
 
 
-def load(name: str = BUNDLED, device: Device = "auto", on_percent: OnPercent | None = None) -> Infiller:
-    """Load "bundled", a model directory or a Hub id from the local cache. No network. `on_percent` is told how much of
-    the weights is read; without it, a big model shows a bar on a terminal.
+def load(name: str = AUTO, device: Device = "auto", on_percent: OnPercent | None = None) -> Infiller:
+    """Load "auto", "bundled", a coder by its name, a model directory, a GGUF or a Hub id from the cache. No network.
+    `on_percent` is told how much of the weights is read; without it, a big model shows a bar on a terminal.
 
     Raises ModelError for a model that is unknown, incomplete, unsafe or too big, OutOfMemory where memory ran out.
     """
-    began = time.perf_counter()
+    began, name = time.perf_counter(), resolved(name)
     with _failures(f"Loading {name}", "close other programs, or use a smaller model"):
         if name.startswith(ORACLE):
             model = _oracle(name)

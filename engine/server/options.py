@@ -11,6 +11,7 @@ from engine.common.names import ORACLE, check_device, rooted
 from engine.common.processes import at_home, working_dir
 from engine.common.server_address import REMOTE, server_address
 from engine.models.checkpoints.catalog import find
+from engine.models.checkpoints.choice import resolved
 from engine.server.http.opening import check_extra
 from engine.server.settings import EngineOptions
 
@@ -26,7 +27,7 @@ def named_from_here(options: EngineOptions) -> EngineOptions:
     """The same, with names that mean wherever they are read what they mean here: an engine stands in no folder of the
     user's. Raises BadInput for one that none can be told."""
     file = options.http_token_file and str(working_dir() / at_home(options.http_token_file))
-    named = replace(options, model=rooted(options.model, working_dir()), http_token_file=file)
+    named = replace(options, model=rooted(resolved(options.model), working_dir()), http_token_file=file)
     for name in (named.model, named.http_token_file):
         # Options and messages are UTF-8.
         if name.encode(errors="ignore").decode() != name:

@@ -18,10 +18,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec.structs import replace
+
 from engine.common import runtime_paths, torch_import
 from engine.common.client import welcome
 from engine.common.errors import BadInput, EngineError, unquoted
-from engine.common.names import ORACLE, Device
+from engine.common.names import AUTO, BUNDLED, ORACLE, Device
 from engine.common.version import __version__
 from engine.server.server import EngineServer
 from engine.server.settings import EngineOptions
@@ -41,6 +43,7 @@ _OPEN_FILES = 4096
 def run(settings: EngineOptions) -> bool:
     """Be the engine until its end, which is the process's; False where one is running already. Raises EngineError."""
     is_well = True
+    settings = replace(settings, model=_resolved(settings.model))
     runtime_paths.make_runtime_dir()
     with _the_only_one() as chosen:
         if chosen:
@@ -73,6 +76,17 @@ def _the_only_one() -> Generator[bool]:
         yield True
     finally:
         lock.release()
+
+
+def _resolved(model: str) -> str:
+    if model != AUTO:
+        return model
+    if not (runtime_paths.data_dir() / "models").is_dir():
+        return BUNDLED
+    # Not for those who have nothing to choose from: an editor waits.
+    from engine.models.checkpoints.choice import resolved
+
+    return resolved(model)
 
 
 def _allow_open_files() -> None:

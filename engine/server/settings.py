@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from engine.common.errors import BadInput
-from engine.common.names import BUNDLED
+from engine.common.names import AUTO
 from engine.models.checkpoints.working import ROWS
 
 Seconds = Annotated[float, msgspec.Meta(ge=0.1)]
@@ -64,7 +64,7 @@ class HttpBounds:
 class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """How an engine is run."""
 
-    model: str = BUNDLED
+    model: str = AUTO
     device: str = "auto"
     unload_after_s: Seconds = 600.0
     """Without a request, the weights are given back after this."""

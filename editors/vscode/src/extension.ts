@@ -46,6 +46,7 @@ function commands({ server, bar, edits, nextEdits, doctor }: Api): vscode.Dispos
     restart: () => server.restart(),
     log: () => server.log.show(),
     doctor: () => runDoctor(server, doctor),
+    pull: () => pull(server),
     menu: () => showMenu(bar),
   };
   return Object.entries(all).map(([name, run]) => vscode.commands.registerCommand(`${SECTION}.${name}`, run));
@@ -77,6 +78,23 @@ async function showMenu(bar: StatusBar): Promise<void> {
 async function switchAll(server: Server, enabled: boolean): Promise<void> {
   if (!(await server.switch({ enabled }))) {
     void vscode.window.showWarningMessage(NOT_RUNNING);
+  }
+}
+
+/** Downloads a model; the server shows how far it has come. */
+async function pull(server: Server): Promise<void> {
+  if (!server.client) {
+    void vscode.window.showWarningMessage(NOT_RUNNING);
+    return;
+  }
+  const offered = [
+    { label: "coder-1.5b", description: "1.1 GB, Apache-2.0: the better one" },
+    { label: "coder-0.5b", description: "491 MB, Apache-2.0: for small machines" },
+  ];
+  const chosen = await vscode.window.showQuickPick(offered, { title: "Download a model" });
+  if (chosen) {
+    const given = { command: "dg.pull", arguments: [{ model: chosen.label }] };
+    await server.client.sendRequest("workspace/executeCommand", given);
   }
 }
 

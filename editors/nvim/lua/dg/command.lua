@@ -85,6 +85,23 @@ local function doctor()
   )
 end
 
+--- Downloads a model; how far it has come is told as the progress of a language server.
+---@param words string[]
+local function pull(words)
+  local notify = require("dg.notify")
+  local client = require("dg.server").client(vim.api.nvim_get_current_buf())
+  if not client then
+    notify.warn("The server is not running here; `:checkhealth dg` says why.")
+    return
+  end
+  local command = { command = "dg.pull", arguments = { { model = words[2] or "coder-1.5b" } } }
+  client:request("workspace/executeCommand", command, function(err)
+    if err then
+      notify.warn(err.message)
+    end
+  end)
+end
+
 ---@type table<string, fun(words: string[], given: table)>
 local actions = {
   rewrite = function(words, given)
@@ -126,6 +143,7 @@ local actions = {
     require("dg.server").restart()
   end,
   log = log,
+  pull = pull,
   doctor = doctor,
 }
 

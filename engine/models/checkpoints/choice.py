@@ -1,0 +1,154 @@
+"""Which model "auto" is: the best one on this disk that fits the memory and answers in time, else the bundled one.
+
+By what the processor has, not by a clock: two processes of one machine have to choose alike. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from engine.common.errors import ModelError
+from engine.common.names import AUTO, BUNDLED
+from engine.common.runtime_paths import data_dir
+from engine.common.sizes import binary_bytes, decimal_bytes
+from engine.models.checkpoints.catalog import NotCached, coder_file
+from engine.models.checkpoints.checkpoint import read_checkpoint
+from engine.models.checkpoints.coders import CODERS, PublishedCoder
+from engine.models.checkpoints.directory import Checkpoint
+from engine.models.checkpoints.working import planned
+
+IN_TIME_MS = 1000.0
+"""What an editor waits for a suggestion on a processor."""
+_FILL_MS = {"coder-1.5b": (610.0, 880.0), "coder-0.5b": (380.0, 490.0)}
+"""A fill of one line, one key after the last, on two cores with units for products of eight bits, and without them:
+llama.cpp with the same files took that (2026-11-28), and an engine has to keep up with it."""
+_MEASURED_CORES, _MOST_CORES = 2, 8
+"""More cores than that make no single answer faster."""
+_SPARE_NBYTES, _SPARE_SHARE = 1 << 30, 0.1
+"""Left to the user's other programs, beside what these have now: so much, and so much of all there is."""
+_TOLD_FILE = "told-of-coders"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """What decides."""
+
+    free_nbytes: int
+    all_nbytes: int
+    cores: int
+    eight_bits: bool
+    """Whether it has units for products of eight bits (VNNI, or an Apple or Arm processor's own)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What "auto" means here."""
+
+    name: str
+    why: str
+    """In words."""
+    advice: str = ""
+    """What would be better, and how to get it; empty: nothing that is known."""
+
+
+def resolved(name: str) -> str:
+    """The name of a model, where "auto" may stand for one."""
+    return choose().name if name == AUTO else name
+
+
+def choose(hardware: Hardware | None = None) -> Choice:
+    """Never fails: what can't be read is not chosen."""
+    here = [coder for coder in CODERS.values() if _is_here(coder)]
+    if not here:
+        best = next(iter(CODERS.values()))
+        return Choice(
+            name=BUNDLED,
+            why="no coder is on this disk",
+            advice=f"`dg-lsp pull {best.name}` ({decimal_bytes(best.nbytes)}, once) brings a model that is trained on "
+            "code: of HumanEval's single lines it fills four in five, and the bundled one one in five.",
+        )
+    hardware = hardware or this_hardware()
+    refused: list[str] = []
+    for coder in here:
+        try:
+            checkpoint = read_checkpoint(coder_file(coder), coder.name)
+        except ModelError as error:
+            refused.append(str(error).rstrip("."))
+            continue
+        if against := _against(coder, checkpoint, hardware):
+            refused.append(f"{coder.name} {against}")
+            continue
+        why = f"the best on this disk that fits: about {fill_ms(coder.name, hardware):.0f} ms a suggestion"
+        return Choice(name=coder.name, why="; ".join([why, *refused]))
+    return Choice(name=BUNDLED, why="; ".join(refused))
+
+
+def this_hardware() -> Hardware:
+    memory = psutil.virtual_memory()
+    return Hardware(
+        free_nbytes=memory.available,
+        all_nbytes=memory.total,
+        cores=psutil.cpu_count(logical=False) or psutil.cpu_count() or 1,
+        eight_bits=_has_eight_bits(),
+    )
+
+
+def fill_ms(name: str, hardware: Hardware) -> float:
+    """About what a suggestion takes, by what was measured."""
+    with_units, without = _FILL_MS[name]
+    return (with_units if hardware.eight_bits else without) * _MEASURED_CORES / min(hardware.cores, _MOST_CORES)
+
+
+def needed_nbytes(checkpoint: Checkpoint) -> int:
+    """What it takes on a processor, where its matrices are kept in eight bits."""
+    weights = sum(tensor.elements if len(tensor.shape) == 2 else 4 * tensor.elements for tensor in checkpoint.tensors)
+    return planned(weights, checkpoint.sizes, cuda=False).total
+
+
+def tell_once(choice: Choice) -> str:
+    """The advice, the first time that it is asked for on this machine; afterwards nothing."""
+    told = data_dir() / _TOLD_FILE
+    if not choice.advice or told.exists():
+        return ""
+    try:
+        told.parent.mkdir(parents=True, exist_ok=True)
+        told.touch()
+    except OSError:  # rather never than each time
+        return ""
+    return choice.advice
+
+
+def _is_here(coder: PublishedCoder) -> bool:
+    try:
+        coder_file(coder)
+    except NotCached:
+        return False
+    return True
+
+
+def _against(coder: PublishedCoder, checkpoint: Checkpoint, hardware: Hardware) -> str:
+    """Why it is not for this machine; empty: it is."""
+    needed, spare = needed_nbytes(checkpoint), _SPARE_NBYTES + int(_SPARE_SHARE * hardware.all_nbytes)
+    if needed + spare > hardware.free_nbytes:
+        return (
+            f"needs {binary_bytes(needed)} and leaves {binary_bytes(spare)} to other programs, but "
+            f"{binary_bytes(hardware.free_nbytes)} are free"
+        )
+    took = fill_ms(coder.name, hardware)
+    return f"would take about {took:.0f} ms a suggestion, and {IN_TIME_MS:.0f} are in time" if took > IN_TIME_MS else ""
+
+
+def _has_eight_bits(machine: str = "", cpuinfo: Sequence[str] | None = None) -> bool:
+    if (machine or platform.machine()).lower() not in ("x86_64", "amd64"):
+        return True
+    try:
+        lines = cpuinfo or Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # not on Linux: as one that has none
+        return False
+    flags = next((line.split() for line in lines if line.startswith("flags")), [])
+    return "avx512_vnni" in flags or "avx_vnni" in flags

@@ -1,0 +1,79 @@
+"""Downloading a model by a command: a real process, how far it has come, and what became of it."""
+
+import asyncio
+from collections.abc import Generator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from lsprotocol.types import ShowMessageParams
+from pygls.progress import Progress
+
+from dg_lsp.handlers.pull import pull
+from dg_lsp.handlers.session import EditorSession
+from dg_lsp.protocol.params import ExecuteCommandParams
+from dg_lsp.protocol.progress import ProgressBars
+from engine.models.checkpoints.coders import CODERS
+from tests.engine.package_index import Carriers, serve_carriers
+
+CODER = CODERS["coder-0.5b"]
+
+
+class Client:
+    """Takes every bar, and messages."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+        self.bars: list[Any] = []
+        self._tasks = set[asyncio.Task[None]]()
+        working = ProgressBars(Progress(self), lambda work: self._tasks.add(asyncio.create_task(work)), lambda: True)  # type: ignore[arg-type]
+        self.session = cast(EditorSession, SimpleNamespace(working=working, window_show_message=self.tell))
+
+    async def send_request_async(self, method: str, params: Any) -> None: ...
+
+    def notify(self, method: str, params: Any) -> None:
+        self.bars.append(params.value)
+
+    async def settled(self) -> None:
+        await asyncio.gather(*self._tasks)
+
+    def tell(self, params: ShowMessageParams) -> None:
+        self.shown.append(params.message)
+
+
+@pytest.fixture
+def carriers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Carriers]:
+    monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path))
+    with serve_carriers() as served:
+        monkeypatch.setenv("HF_ENDPOINT", served.url)
+        monkeypatch.setenv("PIP_INDEX_URL", f"{served.url}/simple")
+        monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
+        monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+        yield served
+
+
+def asked(**given: Any) -> ExecuteCommandParams:
+    return ExecuteCommandParams(command="dg.pull", arguments=[given] if given else None)
+
+
+@pytest.mark.asyncio
+async def test_how_far_it_has_come_is_shown_and_what_went_wrong_said(carriers: Carriers):
+    carriers.files[f"/{CODER.hub_id}/resolve/main/{CODER.file}"] = bytes(6_000_000)
+    client = Client()
+    answer = await pull(client.session, asked(model="coder-0.5b"))
+    await client.settled()
+    assert not answer["done"]
+    assert client.shown == [answer["message"]]
+    assert f"What came is not the published {CODER.file}" in answer["message"]
+    begun, *reports, ended = client.bars
+    assert (begun.kind, begun.title, begun.percentage) == ("begin", "Downloading coder-0.5b", 0)
+    assert any("of 491.4 MB" in each.message for each in reports)
+    assert ended.kind == "end"
+
+
+@pytest.mark.asyncio
+async def test_a_name_can_be_no_option(carriers: Carriers):
+    answer = await pull(Client().session, asked(model="--help"))
+    assert not answer["done"]
+    assert "is no Hub id" in answer["message"]

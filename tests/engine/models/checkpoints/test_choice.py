@@ -1,0 +1,116 @@
+"""Which model "auto" is, and why."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dg_lsp.backend.launch import Launch
+from dg_lsp.cli import run
+from dg_lsp.config.settings import EngineSettings
+from engine.models.checkpoints import choice
+from engine.models.checkpoints.catalog import models_dir
+from engine.models.checkpoints.choice import Hardware, choose, fill_ms, resolved, tell_once
+from engine.models.checkpoints.coders import CODERS
+from engine.server.options import named_from_here
+from engine.server.settings import EngineOptions
+from tests.engine.coder import write_coder
+
+ROOMY = Hardware(free_nbytes=16 << 30, all_nbytes=32 << 30, cores=2, eight_bits=True)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def have(*names: str) -> None:
+    models_dir().mkdir(exist_ok=True)
+    for name in names:
+        write_coder(models_dir() / CODERS[name].file)
+
+
+def test_without_a_coder_it_is_the_bundled_model_and_says_what_a_coder_would_bring():
+    chosen = choose(ROOMY)
+    assert chosen.name == resolved("auto") == "bundled"
+    assert "`dg-lsp pull coder-1.5b` (1.1 GB, once)" in chosen.advice
+    assert resolved("some/model") == "some/model"
+
+
+@pytest.mark.parametrize(
+    ("names", "hardware", "name", "why"),
+    [
+        (["coder-0.5b", "coder-1.5b"], ROOMY, "coder-1.5b", "about 610 ms a suggestion"),
+        (["coder-0.5b"], ROOMY, "coder-0.5b", "about 380 ms a suggestion"),
+        (["coder-0.5b", "coder-1.5b"], replace(ROOMY, cores=1), "coder-0.5b", "coder-1.5b would take about 1220 ms"),
+        (["coder-1.5b"], replace(ROOMY, cores=1), "bundled", "and 1000 are in time"),
+        (
+            ["coder-1.5b"],
+            replace(ROOMY, free_nbytes=1 << 30),
+            "bundled",
+            "leaves 4.2 GiB to other programs, but 1.0 GiB",
+        ),
+        (["coder-1.5b"], replace(ROOMY, cores=4, eight_bits=False), "coder-1.5b", "about 440 ms a suggestion"),
+    ],
+)
+def test_the_best_that_fits_and_answers_in_time_is_chosen(names: list[str], hardware: Hardware, name: str, why: str):
+    have(*names)
+    chosen = choose(hardware)
+    assert chosen.name == name
+    assert why in chosen.why
+    assert not chosen.advice
+
+
+def test_a_damaged_file_is_passed_over():
+    have("coder-0.5b")
+    (models_dir() / CODERS["coder-1.5b"].file).write_bytes(b"GGUF")
+    chosen = choose(ROOMY)
+    assert chosen.name == "coder-0.5b"
+    assert "cut off or damaged" in chosen.why
+
+
+def test_cores_beyond_eight_do_not_count():
+    assert fill_ms("coder-1.5b", replace(ROOMY, cores=64)) == fill_ms("coder-1.5b", replace(ROOMY, cores=8))
+
+
+@pytest.mark.parametrize(
+    ("machine", "flags", "has"),
+    [
+        ("x86_64", "flags : sse2 avx2 avx512_vnni", True),
+        ("AMD64", "flags : avx2 avx_vnni", True),
+        ("x86_64", "flags : sse2 avx2", False),
+        ("arm64", "", True),
+    ],
+)
+def test_units_for_eight_bits_are_known_by_the_processors_flags(machine: str, flags: str, has: bool):
+    assert choice._has_eight_bits(machine, [flags]) == has  # pyright: ignore[reportPrivateUsage]
+
+
+def test_what_a_coder_would_bring_is_told_once():
+    chosen = choose(ROOMY)
+    assert tell_once(chosen) == chosen.advice
+    assert tell_once(chosen) == ""
+
+
+def test_an_engine_is_started_with_what_was_chosen(monkeypatch: pytest.MonkeyPatch):
+    have("coder-1.5b")
+    monkeypatch.setattr(choice, "this_hardware", lambda: ROOMY)
+    assert named_from_here(EngineOptions()).model == "coder-1.5b"
+    monkeypatch.setattr(choice, "this_hardware", lambda: replace(ROOMY, cores=1))
+    assert named_from_here(EngineOptions()).model == "bundled"
+
+
+def test_an_editors_auto_leaves_the_choice_to_the_engine():
+    assert Launch().chosen(EngineSettings()).model == ""
+    assert Launch().chosen(EngineSettings(model="bundled")).model == "bundled"
+
+
+def test_the_list_of_models_says_which_and_why(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    have("coder-1.5b")
+    monkeypatch.setattr(choice, "this_hardware", lambda: ROOMY)
+    assert run(["models"]) == 0
+    out = capsys.readouterr().out
+    assert "auto is coder-1.5b: the best on this disk that fits: about 610 ms a suggestion." in out
+    assert "coder-1.5b\n    disk, " in out
+    assert "coder-0.5b\n    491.4 MB to download, causal\n    licence: Apache-2.0" in out
