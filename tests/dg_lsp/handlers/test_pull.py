@@ -54,7 +54,7 @@ def carriers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Carri
 
 
 def asked(**given: Any) -> ExecuteCommandParams:
-    return ExecuteCommandParams(command="dg.pull", arguments=[given] if given else None)
+    return ExecuteCommandParams(command="dg.pull", arguments=[given], work_done_token="own")
 
 
 @pytest.mark.asyncio
