@@ -53,7 +53,7 @@ def test_nothing_asked_shows_help_and_is_no_success(capsys: pytest.CaptureFixtur
             "dg-lsp: No such command 'fil'. (Did you mean one of: 'files', 'fill', 'fix'?) See `dg-lsp --help`.\n",
         ),
         (["--nonsense"], "dg-lsp: No such option '--nonsense'. See `dg-lsp --help`.\n"),
-        (["pull"], "dg-lsp: Missing argument 'HUB-ID'. See `dg-lsp pull --help`.\n"),
+        (["pull"], "dg-lsp: Missing argument 'MODEL'. See `dg-lsp pull --help`.\n"),
         (["models", "all"], "dg-lsp: Got unexpected extra argument (all). See `dg-lsp models --help`.\n"),
     ],
 )
