@@ -156,10 +156,11 @@ def seen(path: KeyPath, function: Any) -> Any:
     return seeing
 
 
-async def ask(session: Session, id: int, line: int) -> None:
-    """Ask for a suggestion after `x = `, and wait for the answer."""
+async def ask(session: Session, id: int, line: int) -> dict[str, Any]:
+    """The answer to a question for a suggestion after `x = `."""
     params = {"textDocument": {"uri": URI}, "position": {"line": line, "character": 4}, "context": {"triggerKind": 2}}
     await session.send("textDocument/inlineCompletion", params, id=id)
     async with asyncio.timeout(30):
-        while not any(each.get("id") == id and "method" not in each for each in session.told):
+        while not (found := [each for each in session.told if each.get("id") == id and "method" not in each]):
             await asyncio.sleep(0.01)
+    return found[0]["result"]

@@ -22,7 +22,7 @@ DISMISS_EDIT = "dg.dismissEdit"
 REWRITE_SELECTION, REWRITE, FIX, FILL_HERE = "dg.rewriteSelection", "dg.rewrite", "dg.fix", "dg.fillHere"
 PULL = "dg.pull"
 """The command to download a model."""
-COMMANDS = (ACCEPTED, DISMISS_EDIT, REWRITE_SELECTION, REWRITE, FIX, FILL_HERE, PULL)
+COMMANDS = (ACCEPTED, DISMISS_EDIT, PULL, REWRITE_SELECTION, REWRITE, FIX, FILL_HERE)
 ACTION_KINDS = ("refactor.rewrite", "quickfix", "source.fixAll.dg")
 ANY_NOTEBOOK = "*"
 """Notebooks of any kind, with all cells."""

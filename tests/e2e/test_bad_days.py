@@ -294,7 +294,7 @@ async def test_a_client_that_never_reads_again_is_given_up(shared):
                 send(process, id=number, method="dg/status", params={"uri": "file:///" + "x" * 100_000, "engine": True})
         assert process.wait(WAIT_S) == 1
         told = process.stderr.read().decode().splitlines()
-        assert ["unread and is given up" in line for line in told] == [True], told[:3]
+        assert ["bytes unread; the session ends" in line for line in told] == [True], told[:3]
 
 
 async def test_shutdown_in_the_middle_of_a_request(shared):

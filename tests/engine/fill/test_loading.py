@@ -96,8 +96,8 @@ def test_loading_never_touches_the_network(released: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("gpt", "There is no model 'gpt': name 'bundled', a directory, or a Hub id"),
-        (__file__, "is a file: name the directory of the model"),
+        ("gpt", "There is no model 'gpt': name 'bundled', a directory, a GGUF, "),
+        (__file__, "is a file, but no GGUF: name the directory of the model"),
         ("a/b/c", "There is no model 'a/b/c'"),
         ("oracle:nowhere.json", "The oracle file nowhere.json can't be read"),
     ],

@@ -109,6 +109,8 @@ def test_ctrl_c_at_its_beginning_leaves_none():
     ran = started("""
 import signal, time
 fork = os.fork
+# Tests that run in the background ignore it, and so would what they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def interrupted():
     pid = fork()

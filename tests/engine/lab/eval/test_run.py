@@ -420,9 +420,9 @@ def test_the_command_fills_reserved_gaps(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "Name either"),
+        ([], "Give either"),
         (["--holes", "reported", "--lang", "python"], "belongs to a folder"),
-        (["tasks.jsonl", "--holes", "."], "Name either"),
+        (["tasks.jsonl", "--holes", "."], "Give either"),
         (["tasks.jsonl", "--lang", "python"], "--lang belongs to --holes"),
         (["missing.jsonl"], "missing.jsonl"),
         (["tasks.jsonl", "--row", "wide"], "wide"),
