@@ -16,7 +16,7 @@ def check_extra() -> None:
         import uvicorn  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError as error:
         raise BadInput(
-            f"The HTTP door needs {error.name}, which is not installed: "
+            f"The HTTP server needs {error.name}, which is not installed: "
             "run `pipx install --force '.[http]'` in a clone of dg-lsp."
         ) from None
 
@@ -29,7 +29,7 @@ def bound(address: HttpAddress) -> socket.socket:
         family, kind, _, _, where = min(found, key=lambda each: each[0] != socket.AF_INET)
         made = socket.socket(family, kind)
     except OSError as error:
-        raise BadInput(f"There is no address {address.host!r} for the HTTP door ({error}).") from None
+        raise BadInput(f"There is no address {address.host!r} for the HTTP server ({error}).") from None
     try:
         # On Windows this would let two programs have one port.
         if sys.platform != "win32":
@@ -40,5 +40,5 @@ def bound(address: HttpAddress) -> socket.socket:
         made.close()
         if error.errno == errno.EADDRNOTAVAIL:
             raise BadInput(f"{address} is no address of this machine: listen at one that is.") from None
-        raise EngineError(f"The HTTP door can't be at {address} ({error}): choose another port.") from None
+        raise EngineError(f"The HTTP server can't listen on {address} ({error}): choose another port.") from None
     return made
