@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.models.formats import formats
-from engine.models.products import attended, gated, linear, reordered
+from engine.models.products import attended, gated, in_threads, linear, reordered
 from engine.models.quantized.int8 import Int8Linear, Int8Together, laid_out
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -109,8 +110,14 @@ class Network(ABC):
         plain = (part for group in groups for part in group if isinstance(part, nn.Linear))
         twice = sum(part.weight.nbytes for part in plain) <= _MOST_TWICE_NBYTES
         gates = {id(block.gate_proj) for block in self.gated_blocks()}
+        head = self.module.lm_head
+        # The head first, which is the largest.
+        rounded = [group for group in ([head], *groups) if isinstance(group[0], Int8Linear)]
+        for _ in in_threads(partial(lay_out, twice=False), rounded):
+            pass
         for group in groups:
-            lay_out(group, twice=twice, apart=id(group[0]) in gates)
+            if not isinstance(group[0], Int8Linear):
+                lay_out(group, twice=twice, apart=id(group[0]) in gates)
         if twice:
             self._lay_out_head()
         together: list[Any] = [getattr(group[0], "together", None) for group in groups]
@@ -123,7 +130,6 @@ class Network(ABC):
         """Its rows are looked up by token, too: they stay as they are."""
         head = self.module.lm_head
         if isinstance(head, Int8Linear):
-            lay_out((head,), twice=False)
             return
         held = head.__dict__.pop("together", None)
         if held is None or held[0] is not head.weight:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
@@ -64,6 +65,24 @@ def threads_for(parameters: int, device: str) -> Generator[None]:
     try:
         yield
     finally:
+        torch.set_num_threads(before)
+
+
+def in_threads(work: Callable[[Any], None], parts: Sequence[Any]) -> Generator[None]:
+    """Do work for each of some parts, in as many threads as torch has; yields after each. Of many short operations this
+    is faster than threads within each."""
+    before = torch.get_num_threads()
+    if before == 1 or len(parts) < 2:
+        for part in parts:
+            yield work(part)
+        return
+    pool = ThreadPoolExecutor(before, initializer=partial(torch.set_num_threads, 1))
+    try:
+        for done in as_completed([pool.submit(work, part) for part in parts]):
+            yield done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        # What a thread sets holds for those that begin later, too.
         torch.set_num_threads(before)
 
 

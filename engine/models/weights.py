@@ -18,11 +18,12 @@ from engine.models.checkpoints.directory import TAKE_INSTEAD, Checkpoint, Tensor
 from engine.models.checkpoints.gguf import BLOCKS
 from engine.models.checkpoints.gguf_blocks import decoded
 from engine.models.checkpoints.placement import Placement, in_8_bit
+from engine.models.products import in_threads
 from engine.models.quantized.int8 import Int8Linear, Int8Weight
 from engine.models.quantized.layers import CpuInt8, PackedLinear, PackedWeights, packed_weights
 
-_BLOCK_NUMBERS = (1 << 15) - 1
-"""Decoded at once: torch spreads more over its threads, and twenty short operations would wait for each other."""
+_BLOCK_NUMBERS = 1 << 20
+"""Decoded at once: between shorter operations, threads wait longer for the interpreter than a cache saves."""
 OnPercent = Callable[[float], None]
 _DTYPES = {
     "BF16": torch.bfloat16,
@@ -54,7 +55,9 @@ def load_weights(
     _check(module, named, stored, stand_in, checkpoint.name)
     own = [name for name, _ in (*module.named_parameters(), *module.named_buffers())]
     found: dict[str, Tensor] = {}
-    for at, (ours, tensor) in enumerate(stored.items()):
+    to_round: list[tuple[str, TensorHeader]] = []
+    done = 0
+    for ours, tensor in stored.items():
         layer = layer_of(ours)
         device = placement.device if layer is None else placement.layers[layer]
         with reading(checkpoint.name):
@@ -65,11 +68,23 @@ def load_weights(
                 weights.put(0, {"numbers": read_numbers(tensor, torch.bfloat16)})
                 put_in(module, ours, weights)
             elif placement.int8 and len(tensor.shape) == 2:
-                _put_int8(module, ours, tensor, stored)
+                to_round.append((ours, tensor))
+                continue
             else:
                 found[ours] = read_numbers(tensor, placement.dtype).to(device)
+        done += 1
         if on_percent is not None:
-            on_percent(100 * (at + 1) / len(stored))
+            on_percent(100 * done / len(stored))
+
+    def put_int8(named: tuple[str, TensorHeader]) -> None:
+        with reading(checkpoint.name):
+            _put_int8(module, *named, stored)
+
+    # The largest first: else one thread would be left with it at the end.
+    for _ in in_threads(put_int8, sorted(to_round, key=lambda named: -named[1].elements)):
+        done += 1
+        if on_percent is not None:
+            on_percent(100 * done / len(stored))
     # Shared modules and tied weights have more names than these.
     found |= {ours: found[stand_in(ours)] for ours in own if ours not in stored and stand_in(ours) in found}
     module.load_state_dict(found, strict=False, assign=True)

@@ -32,38 +32,62 @@ def _half(blocks: Tensor, at: int) -> Tensor:
     return _view(blocks[:, at : at + 2], torch.float16).float()
 
 
+def _words(part: Tensor, kind: torch.dtype = torch.int64) -> Tensor:
+    """Bytes [..., N], of which several are worked on at once."""
+    # A copy in any case: a single block would begin between two words.
+    return part.clone(memory_format=torch.contiguous_format).view(kind)
+
+
+def _bytes(value: int, count: int = 8) -> int:
+    """The same value in each byte of a word."""
+    return int.from_bytes(bytes((value,)) * count, "little", signed=True)
+
+
 def _nibbles(packed: Tensor, run: int) -> Tensor:
-    """uint8 [..., 2 * N] of [..., N]: of each `run` bytes the lower halves, then the upper ones."""
-    runs = packed.unflatten(-1, (-1, 1, run))
-    return torch.cat((runs & 15, runs >> 4), dim=-2).flatten(-3)
+    """Words [..., 2 * N] of bytes [..., 8 * N]: of each `run` of them the lower halves, then the upper ones."""
+    words = _words(packed)
+    halves = torch.stack((words & _bytes(15), words >> 4 & _bytes(15)), dim=-2)
+    if run == packed.shape[-1]:
+        return halves.flatten(-2)
+    return halves.unflatten(-1, (-1, run // 8)).transpose(-3, -2).flatten(-3)
 
 
-def _fifth_bits(packed: Tensor) -> Tensor:
-    """uint8 [B, 32] of [B, 4]: a bit each, as 0 or 16."""
-    shifts = torch.arange(8, dtype=torch.uint8)
-    return ((packed[:, :, None] >> shifts & 1) << 4).flatten(1)
+def _spread(clear: int, set_: int) -> Tensor:
+    """For each byte a word: of each of its bits one byte."""
+    bits = torch.arange(256)[:, None] >> torch.arange(8) & 1
+    return torch.where(bits.bool(), set_, clear).to(torch.uint8).view(torch.int64)[:, 0]
+
+
+_SIXTEENS = _spread(0, 16)
+_LESS_SIXTEEN = _spread(0xF0, 0)
+"""Beside a nibble: what makes of it a signed number, which is less by 16 where its fifth bit is missing."""
+
+
+def _fifth_bits(packed: Tensor, table: Tensor) -> Tensor:
+    """Words [B, 4] of bytes [B, 4]."""
+    return table.index_select(0, packed.flatten().int()).view(-1, 4)
 
 
 def _q4_0(blocks: Tensor) -> Tensor:
-    return _half(blocks, 0) * (_nibbles(blocks[:, 2:], 16).float() - 8)
+    return _half(blocks, 0) * _nibbles(blocks[:, 2:], 16).view(torch.int8).sub_(8).float()
 
 
 def _q4_1(blocks: Tensor) -> Tensor:
-    return _half(blocks, 0) * _nibbles(blocks[:, 4:], 16) + _half(blocks, 2)
+    return (_half(blocks, 0) * _nibbles(blocks[:, 4:], 16).view(torch.uint8).float()).add_(_half(blocks, 2))
 
 
 def _q5_0(blocks: Tensor) -> Tensor:
-    codes = _nibbles(blocks[:, 6:], 16) | _fifth_bits(blocks[:, 2:6])
-    return _half(blocks, 0) * (codes.float() - 16)
+    codes = _nibbles(blocks[:, 6:], 16).bitwise_or_(_fifth_bits(blocks[:, 2:6], _LESS_SIXTEEN))
+    return codes.view(torch.int8).float().mul_(_half(blocks, 0))
 
 
 def _q5_1(blocks: Tensor) -> Tensor:
-    codes = _nibbles(blocks[:, 8:], 16) | _fifth_bits(blocks[:, 4:8])
-    return _half(blocks, 0) * codes + _half(blocks, 2)
+    codes = _nibbles(blocks[:, 8:], 16).bitwise_or_(_fifth_bits(blocks[:, 4:8], _SIXTEENS))
+    return codes.view(torch.uint8).float().mul_(_half(blocks, 0)).add_(_half(blocks, 2))
 
 
 def _q8_0(blocks: Tensor) -> Tensor:
-    return _half(blocks, 0) * _view(blocks[:, 2:], torch.int8)
+    return blocks[:, 2:].view(torch.int8).float().mul_(_half(blocks, 0))
 
 
 def _q4_k(blocks: Tensor) -> Tensor:
@@ -71,28 +95,27 @@ def _q4_k(blocks: Tensor) -> Tensor:
 
 
 def _q5_k(blocks: Tensor) -> Tensor:
-    high, low = blocks[:, 16:48], blocks[:, 48:]
-    shifts = torch.arange(8, dtype=torch.uint8)[:, None]
-    return _scaled(blocks, _nibbles(low, 32) | ((high[:, None] >> shifts & 1) << 4).flatten(1))
+    high = _words(blocks[:, None, 16:48]) >> torch.arange(8)[:, None]
+    return _scaled(blocks, _nibbles(blocks[:, 48:], 32).bitwise_or_((high & _bytes(1)).flatten(1) << 4))
 
 
 def _scaled(blocks: Tensor, codes: Tensor) -> Tensor:
-    """Codes [B, 256] by the scale of their part of 32, and less its minimum: six bits each in twelve bytes."""
-    packed = blocks[:, 4:16]
-    first, second, third = packed[:, :4], packed[:, 4:8], packed[:, 8:]
-    scales = torch.cat((first & 63, (third & 15) | (first >> 6 << 4)), dim=1)
-    minima = torch.cat((second & 63, (third >> 4) | (second >> 6 << 4)), dim=1)
-    numbers = codes.unflatten(1, (8, 32)) * (_half(blocks, 0) * scales)[:, :, None]
-    return (numbers - (_half(blocks, 2) * minima)[:, :, None]).flatten(1)
+    """Codes [B, 256], in words, by the scale of their part of 32, and less its minimum: six bits each in twelve
+    bytes."""
+    first, second, third = _words(blocks[:, 4:16], torch.int32).unbind(1)
+    two, four, six = (_bytes(value, 4) for value in (3, 15, 63))
+    scales = torch.stack((first & six, (third & four) | (first >> 6 & two) << 4), dim=1).view(torch.uint8)
+    minima = torch.stack((second & six, (third >> 4 & four) | (second >> 6 & two) << 4), dim=1).view(torch.uint8)
+    numbers = codes.view(torch.uint8).float().unflatten(1, (8, 32)).mul_((_half(blocks, 0) * scales)[:, :, None])
+    return numbers.sub_((_half(blocks, 2) * minima)[:, :, None]).flatten(1)
 
 
 def _q6_k(blocks: Tensor) -> Tensor:
-    low = blocks[:, :128].unflatten(1, (2, 1, 64))
-    high = blocks[:, 128:192].unflatten(1, (2, 1, 32))
-    shifts = torch.tensor([[0], [2], [4], [6]], dtype=torch.uint8)
-    codes = torch.cat((low & 15, low >> 4), dim=2).flatten(2) | ((high >> shifts & 3) << 4).flatten(2)
+    low = _nibbles(blocks[:, :128], 64).unflatten(1, (2, 4, 4))
+    high = _words(blocks[:, 128:192].unflatten(1, (2, 1, 32))) >> torch.tensor([[0], [2], [4], [6]])
+    codes = ((high & _bytes(3)) << 4).bitwise_or_(low).flatten(1).view(torch.int8).sub_(32)
     scales = _half(blocks, 208) * _view(blocks[:, 192:208], torch.int8)
-    return ((codes.float() - 32).view(-1, 16, 16) * scales[:, :, None]).flatten(1)
+    return codes.float().view(-1, 16, 16).mul_(scales[:, :, None]).flatten(1)
 
 
 _DECODERS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -13,7 +13,7 @@ from engine.models.gemma.network import GELU
 from engine.models.logits import Head, columns
 from engine.models.masked.network import SILU
 from engine.models.network import Activation, FeedForward, Linear, feed_forward, lay_out, side_by_side
-from engine.models.products import attended, linear, linear_by_parts, reordered, summed, threads_for
+from engine.models.products import attended, in_threads, linear, linear_by_parts, reordered, summed, threads_for
 from engine.models.quantized.layers import CpuInt8
 from tests.engine.formats import choose
 
@@ -239,3 +239,25 @@ def test_weights_in_8_bit_multiply_alike_in_either_way(rows: int):
     states = numbers(rows, INPUTS).bfloat16()
     exact = linear_by_parts(states, held.codes[0]) * held.scales[0]
     torch.testing.assert_close(held(states).float(), exact, rtol=0.02, atol=0.1)
+
+
+def test_threads_stay_as_many_after_work_that_failed():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    done: list[tuple[int, int]] = []
+
+    def work(part: int) -> None:
+        done.append((part, torch.get_num_threads()))
+        if part == 3:
+            raise ValueError("three")
+
+    try:
+        for _ in in_threads(work, [1, 2]):
+            pass
+        assert sorted(done) == [(1, 1), (2, 1)]
+        with pytest.raises(ValueError, match="three"):
+            for _ in in_threads(work, [3, 4]):
+                pass
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
