@@ -16,7 +16,6 @@ from engine.models.adapters.metadata import fingerprint_of
 from engine.models.base import (
     PIECE,
     READ_ON,
-    Capabilities,
     Context,
     DraftTree,
     Model,
@@ -38,6 +37,7 @@ from engine.models.kv_cache import KVCache, Reuse, cache_budget
 from engine.models.logits import Head, Logits
 from engine.models.masked.network import MaskedNetwork
 from engine.models.network import bias
+from engine.models.piecewise_prefill import PiecewisePrefill
 from engine.models.vocabulary import Vocabulary, read_vocabulary
 from engine.models.weights import OnPercent
 
@@ -59,13 +59,9 @@ _GREEDY = Sampling(
 )
 
 
-class Causal(Capabilities):
+class Causal(PiecewisePrefill):
     """A resident coder."""
 
-    later: Sequence[int] = ()
-    """A context to be encoded when nothing else is to do."""
-    owner: object = None
-    """Whose contexts it relies on, where others with other weights share its cache."""
     _drafter: Model | None = None
     _scratch: CausalText | None = None
     """The text whose tree stands after it in its store."""
@@ -132,10 +128,6 @@ class Causal(Capabilities):
         self.cache = KVCache(len(self.network.layers), self.network.token_nbytes, budget, _NO_REUSE)
 
     @property
-    def prefill(self) -> Self:
-        return self
-
-    @property
     def causal(self) -> Self:
         return self
 
@@ -154,17 +146,6 @@ class Causal(Capabilities):
     def step(self, rows: Rows) -> Logits:
         """Raises ModelError."""
         raise ModelError(f"{self.info.name} reads from left to right: it has no canvases.")
-
-    def unread(self, ids: Sequence[int]) -> int:
-        """Tokens at the end of the context `ids` that are not encoded yet."""
-        return len(ids) - self.cache.known(ids, self.owner)
-
-    def read_piece(self) -> None:
-        """Read the next PIECE tokens of `later`."""
-        left = self.unread(self.later)
-        self.encode(self.later[: len(self.later) - left + PIECE])
-        if left <= PIECE:
-            self.later = ()
 
     def encode(self, ids: Sequence[int]) -> CausalContext:
         """Encode what the cache does not hold of the context, but for a few last tokens, which are read with what

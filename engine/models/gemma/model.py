@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.models.adapters.metadata import fingerprint_of
-from engine.models.base import PIECE, READ_ON, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text
+from engine.models.base import READ_ON, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text
 from engine.models.canvas_model import CanvasModel
 from engine.models.checkpoints.directory import Checkpoint, read_json_if_there
 from engine.models.checkpoints.placement import Placement, memory_plan
@@ -22,6 +22,7 @@ from engine.models.gemma.reading import GapText, Read, Reading
 from engine.models.kv_cache import EncodedContext, Part, Reuse, asked_of, uploaded, window_mask
 from engine.models.logits import Logits, log_probabilities
 from engine.models.network import Attend
+from engine.models.piecewise_prefill import PiecewisePrefill
 from engine.models.prompts.chat import ChatPrompt
 from engine.models.prompts.layout import END, MASK, PAD, RESERVED, WIDTHS
 from engine.models.prompts.tokens import TokenPrompt
@@ -42,9 +43,7 @@ RELEASED = Sampling(
 _DISCOVER_WIDTHS = (24, 96)
 
 
-class DiffusionGemma(CanvasModel[GemmaNetwork]):
-    later: Sequence[int] = ()
-    """A context to be encoded when nothing else is to do."""
+class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
     _latest: Read | None = None
     """What was scored last, by a model that goes on from it."""
 
@@ -76,27 +75,12 @@ class DiffusionGemma(CanvasModel[GemmaNetwork]):
         return None
 
     @property
-    def prefill(self) -> Self:
-        return self
-
-    @property
     def width_head(self) -> Self:
         return self
 
     def encode(self, ids: Sequence[int]) -> EncodedContext:
         """Encode what the cache does not hold of the context [T]."""
         return self._read(ids)[0]
-
-    def unread(self, ids: Sequence[int]) -> int:
-        """Tokens at the end of the context `ids` that are not encoded yet."""
-        return len(ids) - self.cache.known(ids, self.owner)
-
-    def read_piece(self) -> None:
-        """Read the next PIECE tokens of `later`."""
-        left = self.unread(self.later)
-        self.encode(self.later[: len(self.later) - left + PIECE])
-        if left <= PIECE:
-            self.later = ()
 
     def parts(self, rows: Rows) -> list[Part]:
         # In one copy, where they lie on a device.

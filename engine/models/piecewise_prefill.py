@@ -1,0 +1,36 @@
+"""Contexts that are read into a cache piece by piece, by models with a causal encoder."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Self
+
+from engine.models.base import PIECE, Capabilities, Context
+from engine.models.kv_cache import KVCache
+
+
+class PiecewisePrefill(Capabilities):
+    """Implements `Prefill` with the model's own `encode`."""
+
+    cache: KVCache
+    later: Sequence[int] = ()
+    owner: object = None
+    """Whose contexts it relies on, where others with other weights share its cache."""
+
+    @property
+    def prefill(self) -> Self:
+        return self
+
+    @abstractmethod
+    def encode(self, ids: Sequence[int]) -> Context:
+        """Encode what the cache does not hold of the context [T]."""
+
+    def unread(self, ids: Sequence[int]) -> int:
+        return len(ids) - self.cache.known(ids, self.owner)
+
+    def read_piece(self) -> None:
+        left = self.unread(self.later)
+        self.encode(self.later[: len(self.later) - left + PIECE])
+        if left <= PIECE:
+            self.later = ()
