@@ -136,12 +136,14 @@ def bindings_in(code: bytes, root: Node, *, deep: bool) -> Iterator[Binding]:
             yield from _of_require(code, node)
 
 
+def _name_and_alias(code: bytes, node: Node) -> tuple[str, str]:
+    """Of one name that is imported or exported, which may be a node of its own; no alias: an empty one."""
+    return _text(code, node.child_by_field_name("name") or node), _text(code, node.child_by_field_name("alias"))
+
+
 def _of_import(code: bytes, node: Node) -> Iterator[Binding]:
     for each in node.children_by_field_name("name"):
-        module, alias = (
-            _text(code, each.child_by_field_name("name") or each),
-            _text(code, each.child_by_field_name("alias")),
-        )
+        module, alias = _name_and_alias(code, each)
         yield Binding(name=alias or module, module=module, member=ALL)
 
 
@@ -150,10 +152,7 @@ def _of_from(code: bytes, node: Node) -> Iterator[Binding]:
     if any(each.type == "wildcard_import" for each in node.named_children):
         yield Binding(name=ALL, module=module, member=ALL)
     for each in node.children_by_field_name("name"):
-        member, alias = (
-            _text(code, each.child_by_field_name("name") or each),
-            _text(code, each.child_by_field_name("alias")),
-        )
+        member, alias = _name_and_alias(code, each)
         yield Binding(name=alias or member, module=module, member=member)
 
 
@@ -161,10 +160,7 @@ def _of_script(code: bytes, node: Node) -> Iterator[Binding]:
     module = _unquoted(code, node.child_by_field_name("source"))
     for each in _nodes(node, deep=True):
         if each.type == "import_specifier":
-            member, alias = (
-                _text(code, each.child_by_field_name("name")),
-                _text(code, each.child_by_field_name("alias")),
-            )
+            member, alias = _name_and_alias(code, each)
             yield Binding(name=alias or member, module=module, member=member)
         elif each.type == "namespace_import":
             yield Binding(name=_text(code, each.named_children[0]), module=module, member=ALL)
@@ -175,7 +171,7 @@ def _of_script(code: bytes, node: Node) -> Iterator[Binding]:
 def _of_export(code: bytes, node: Node, module: str) -> Iterator[Binding]:
     named = [each for each in _nodes(node, deep=True) if each.type == "export_specifier"]
     for each in named:
-        member, alias = _text(code, each.child_by_field_name("name")), _text(code, each.child_by_field_name("alias"))
+        member, alias = _name_and_alias(code, each)
         yield Binding(name=alias or member, module=module, member=member)
     if not named:
         yield Binding(name=ALL, module=module, member=ALL)

@@ -62,18 +62,24 @@ class Hub:
 
 
 @contextmanager
-def serve_hub(folder: Path, hub_id: str) -> Generator[Hub]:
-    hub = Hub(folder, hub_id)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub}))
-    hub.url = f"http://127.0.0.1:{server.server_port}"
+def serving(handler: type[BaseHTTPRequestHandler], **held: object) -> Generator[str]:
+    """Its address while requests are answered by a handler that has what is `held`."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), held))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield hub
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def serve_hub(folder: Path, hub_id: str) -> Generator[Hub]:
+    hub = Hub(folder, hub_id)
+    with serving(_Handler, hub=hub) as hub.url:
+        yield hub
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import threading
 import zipfile
 from collections.abc import Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
+
+from tests.engine.hub import serving
 
 
 class Carriers:
@@ -47,16 +48,8 @@ class Carriers:
 @contextmanager
 def serve_carriers() -> Generator[Carriers]:
     carriers = Carriers()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"carriers": carriers}))
-    carriers.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(_Handler, carriers=carriers) as carriers.url:
         yield carriers
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 class _Handler(BaseHTTPRequestHandler):
