@@ -12,7 +12,7 @@ from engine.common.errors import MalformedMessage, VersionMismatch
 from engine.common.frames import frame, plain, structured, unframe
 from engine.common.messages import ClientMessage, EngineMessage
 
-VERSION = 13
+VERSION = 14
 """Increased with every change of a message; both ends must have the same."""
 OTHER_VERSION = "The engine that runs is of another version of dg-lsp."
 """A client's message for an engine that refuses its version."""

@@ -9,7 +9,8 @@ from msgspec import UNSET, Meta, UnsetType, field
 from engine.common.wire import Wire
 
 Syntax = Literal["ok", "repaired", "cut", "unchecked"]
-Task = Literal["fill", "rewrite", "fix", "next"]
+Task = Literal["fill", "rewrite", "fix", "next", "chat"]
+Speaker = Literal["system", "user", "assistant"]
 
 
 class Snippet(Wire, frozen=True, kw_only=True):
@@ -41,6 +42,13 @@ class Precedent(Wire, frozen=True, kw_only=True):
     less."""
 
 
+class ConversationMessage(Wire, frozen=True, kw_only=True):
+    """What one side of a conversation says."""
+
+    role: Speaker
+    content: str
+
+
 class FillRequest(Wire, frozen=True, kw_only=True):
     """One gap to fill. `prefix` and `suffix` are fixed and never change, byte for byte. The limits hold on the wire."""
 
@@ -51,7 +59,7 @@ class FillRequest(Wire, frozen=True, kw_only=True):
     task: Task = "fill"
     """"fill" starts from noise; "rewrite" starts from `old`, by `strength`; "fix" changes `old` only as needed to
     remove its syntax problems. A rewrite or fix is offered whole or not at all. "next" finds where else the newest of
-    this file's `edits` belongs."""
+    this file's `edits` belongs. "chat" answers `messages`, and looks at no file."""
     old: str = ""
     """The text in the gap, which is replaced."""
     guess: str = ""
@@ -80,6 +88,10 @@ class FillRequest(Wire, frozen=True, kw_only=True):
     """Whether the client can replace closers after the gap that the answer closes itself."""
     precedents: Annotated[tuple[Precedent, ...], Meta(max_length=3)] = ()
     """Workspace matches, best first. They compete with the model's own candidates, scored by the same model."""
+    messages: Annotated[tuple[ConversationMessage, ...], Meta(max_length=256)] = ()
+    """A conversation, oldest first, of which the model says what comes next."""
+    stop: Annotated[tuple[str, ...], Meta(max_length=64)] = ()
+    """The answer to `messages` ends with the first of these texts."""
     folder: str = ""
     """The absolute folder of the file: the adapter of it, or of a folder above it, is used; empty: no adapter."""
 

@@ -1,4 +1,4 @@
-"""From any request to its answer: a gap is filled, a text rewritten, broken syntax fixed."""
+"""From any request to its answer: a gap is filled, a text rewritten, broken syntax fixed, messages answered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from engine.fill.executor import Filling
 from engine.fill.next_edit import next_edit
 from engine.fill.pieces import in_pieces
 from engine.fill.pipeline import infill
-from engine.fill.rewriting.instructed import follows_instructions, instructed
+from engine.fill.rewriting.answer import follows_instructions
+from engine.fill.rewriting.chat import chat
+from engine.fill.rewriting.instructed import instructed
 from engine.fill.syntax_fix import syntax_fix
 from engine.models.base import Model
 
@@ -24,5 +26,7 @@ def answering(model: Model, request: FillRequest) -> Filling:
             return syntax_fix(model, request)
         case "next":
             return next_edit(model, request)
+        case "chat":
+            return chat(model, request)
         case "fill":
             return infill(model, request)

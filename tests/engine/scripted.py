@@ -68,7 +68,10 @@ class Scripted(Capabilities):
         return self
 
     def tokenize(self, text: str) -> list[int]:
-        data, ids = text.encode(), list[int]()
+        return self._tokens(text.encode())
+
+    def _tokens(self, data: bytes) -> list[int]:
+        ids = list[int]()
         while data:
             word = max((word for word in (*WORDS, data[:1]) if data.startswith(word)), key=len)
             ids.append(self.vocabulary.bytes.index(word))
@@ -111,13 +114,13 @@ class Scripted(Capabilities):
 
     def _logits(self, written: Sequence[int]) -> Tensor:
         """Of what comes next: its script, else what nearly came, else the end."""
-        said, (at, other) = self.detokenize(written), self.instead
+        said, (at, other) = b"".join(self.vocabulary.bytes[token] for token in written), self.instead
         logits = torch.full((END + 1,), -20.0)
-        ways = [self.says, *([self.says[:at] + other] if other else [])]
+        ways = [way.encode() for way in (self.says, *([self.says[:at] + other] if other else []))]
         following = [self._next(way, said) for way in ways if way.startswith(said)] or [END]
         for token, likely in zip(dict.fromkeys(following), (self.sure, 1 - self.sure), strict=False):
             logits[token] = math.log(likely)
         return logits
 
-    def _next(self, way: str, said: str) -> int:
-        return (self.tokenize(way[len(said) :]) or [END])[0]
+    def _next(self, way: bytes, said: bytes) -> int:
+        return (self._tokens(way[len(said) :]) or [END])[0]

@@ -9,41 +9,27 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
 
-import torch
 from msgspec.structs import replace
 
 from engine.common.errors import BadInput
 from engine.common.newlines import dominant_line_end, with_old_line_ends
 from engine.common.request import Candidate, Draft, Filled, FillRequest, Syntax, Timings
 from engine.fill.deadline import Deadline
-from engine.fill.draft_tree import ROOT, accepted, tree_of
 from engine.fill.executor import Filling, Work
 from engine.fill.pieces import Clock, check_rewrite, plain_rewrite
+from engine.fill.rewriting.answer import LONGEST, WrittenAnswer, read_context, write_answer
 from engine.fill.rewriting.conversation import Conversation, answered, conversation, shown
 from engine.fill.rewriting.kept import lost_names, with_kept
 from engine.fill.rewriting.old_text import OldText
 from engine.fill.validation import validated_fills
-from engine.models.base import PIECE, Model
+from engine.models.base import Model
 from engine.syntax.languages import language_of
 
 _TRIES = 4
 """Answers that are written at the most, where some are not fit to be offered."""
-_LONGEST = 4
-"""Times the context that fills are given: what a selection, its surroundings and its rewrite may take together."""
 _GROWTH, _ROOM = 1.5, 256
 """Tokens of an answer at the most: times those of the old text, and more."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Said:
-    """One answer, token by token."""
-
-    ids: list[int] = field(default_factory=list[int])
-    logs: list[float] = field(default_factory=list[float])
-    others: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
-    """Of the likeliest other token in the place of each."""
 
 
 class _Rewrite:
@@ -52,7 +38,7 @@ class _Rewrite:
     def __init__(self, model: Model, request: FillRequest, clock: Clock) -> None:
         assert model.causal is not None
         assert model.chat is not None
-        self.model, self.head, self.began = model, model.causal, clock()
+        self.model, self.ends, self.began = model, model.causal.ends, clock()
         self.line_end = dominant_line_end(request.prefix + request.old + request.suffix)
         self.request = plain_rewrite(request)
         check_rewrite(self.request)
@@ -63,25 +49,24 @@ class _Rewrite:
         self.most = int(len(self.old) * _GROWTH) + _ROOM
         self.forwards = 0
 
-    def answer(self, said: _Said) -> str:
+    def answer(self, said: WrittenAnswer) -> str:
         """What takes the place of `old`; empty where it is no answer."""
         new = answered(self.request, self.model.detokenize(said.ids), self.talk.closing)
         return with_kept(self.request.old, new, self.request.keep) if new else ""
 
-
-def follows_instructions(model: Model) -> bool:
-    """Whether `instructed` is something for a model."""
-    return model.chat is not None and model.causal is not None
+    def is_whole(self, said: WrittenAnswer) -> bool:
+        tail = self.model.detokenize(said.ids[-4 - len(self.talk.closing) :])
+        return len(said.ids) >= self.most or self.talk.closing in tail
 
 
 def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_counter) -> Filling:
     """Rewrite `request.old` step by step: see engine.fill.executor. Raises BadInput at the first step."""
     work = _Rewrite(model, request, clock)
-    if len(work.context) + work.most > _LONGEST * model.info.context_limit:
+    if len(work.context) + work.most > LONGEST * model.info.context_limit:
         raise BadInput(
             f"The selection has {len(work.old):,} tokens, more than {model.info.name} rewrites: select less."
         )
-    yield from _read(work)
+    yield from read_context(model, work.context)
     encoded = clock()
     candidates = yield from _candidates(work)
     return Filled(
@@ -103,27 +88,18 @@ def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_coun
     )
 
 
-def _read(work: _Rewrite) -> Work[None]:
-    """Encode the context piece by piece, so that what is newer, or a cancel, need not wait for all of it."""
-    for end in range(PIECE, len(work.context), PIECE):
-        prefill = work.model.prefill
-        if prefill is not None and prefill.unread(work.context[:end]):
-            work.model.encode(work.context[:end])
-            yield None
-
-
 def _candidates(work: _Rewrite) -> Work[list[Candidate]]:
     """Those that may stand, best first; the old text alone where the model says nothing else."""
-    found, refused, said = list[Candidate](), set[str](), list[_Said]()
+    found, refused, said = list[Candidate](), set[str](), list[WrittenAnswer]()
     begun: Sequence[int] = ()
     while True:
-        said.append(_Said())
+        said.append(WrittenAnswer())
         yield from _write(work, said[-1], begun)
         text = work.answer(said[-1])
         if text and text not in refused and text not in {each.text for each in found}:
             syntax = yield from _syntax(work, text)
             if syntax and text != work.request.old and not lost_names(work.request, text):
-                found.append(_candidate(said[-1], text, syntax))
+                found.append(said[-1].candidate(text, syntax))
             else:
                 refused.add(text)
         tried = len(said) >= max(_TRIES, 2 * work.request.n)
@@ -131,7 +107,7 @@ def _candidates(work: _Rewrite) -> Work[list[Candidate]]:
             break
     found.sort(key=lambda each: -each.score)
     if not found and work.request.old in refused:
-        return [_candidate(said[0], work.request.old, "ok")]
+        return [said[0].candidate(work.request.old, "ok")]
     return found
 
 
@@ -144,74 +120,19 @@ def _syntax(work: _Rewrite, text: str) -> Work[Syntax | None]:
     return "ok" if found and found.verdict and found.verdict.is_clean else None
 
 
-def _write(work: _Rewrite, said: _Said, begun: Sequence[int]) -> Generator[Draft]:
+def _write(work: _Rewrite, said: WrittenAnswer, begun: Sequence[int]) -> Generator[Draft]:
     """Add to `said` what the model says, up to the answer's end; yields what there is after each pass. `begun`: tokens
     that it begins with, whatever is likely."""
-    model, old, choice = work.head, OldText(work.old), _LikeliestAnswer(work, said)
-    text, known, followed = model.begin(work.model.encode(work.context)), list(begun), len(begun)
-    old.write(begun)
+    old = OldText(work.old)
     work.deadline.step_begins()
-    while not choice.done:
-        tree = tree_of(old.drafts(), known)
-        choice.look(model.check(text, tree))
-        for at in range(0 if said.ids else len(begun)):
-            choice.take(at + ROOT, begun[at])
-        path, token = accepted(tree, len(known), choice.next)
-        text, known = model.accept(text, path), [] if token is None else [token]
-        old.write(said.ids[followed:])
-        followed, work.forwards = len(said.ids), work.forwards + 1
+    for _ in write_answer(work.model, work.context, said, old, work.is_whole, begun):
+        work.forwards += 1
         if work.deadline.step_is_done():
             return
         yield _draft(work, said, old)
 
 
-class _LikeliestAnswer:
-    """The likeliest token in each place, and whether the answer has ended."""
-
-    def __init__(self, work: _Rewrite, said: _Said) -> None:
-        self.done = False
-        self._work, self._said = work, said
-        self._values = self._tokens = list[list[float]]()
-        self._chosen: list[float] = []
-        self._logits = torch.empty(0)
-
-    def look(self, logits: torch.Tensor) -> None:
-        """[1 + N, V], of what follows the text, and each token of a tree."""
-        self._logits = logits
-        said = logits.topk(2)
-        total = logits.logsumexp(dim=-1, keepdim=True)
-        self._values, self._tokens = (said.values - total).tolist(), said.indices.tolist()
-        self._total = total
-
-    def next(self, at: int) -> int | None:
-        """The token that is said after one of the tree; None where none is any more."""
-        if self.done:
-            return None
-        row = at - ROOT
-        (log, other_log), (token, other) = self._values[row], self._tokens[row]
-        if token in self._work.head.ends:
-            self.done = True
-            return None
-        self._say(int(token), log, (other_log, int(other)))
-        return int(token)
-
-    def take(self, at: int, token: int) -> None:
-        """Say a token, whatever is likely."""
-        row = at - ROOT
-        log = float(self._logits[row, token] - self._total[row, 0])
-        rank = 1 if self._tokens[row][0] == token else 0
-        self._say(token, log, (self._values[row][rank], int(self._tokens[row][rank])))
-
-    def _say(self, token: int, log: float, other: tuple[float, int]) -> None:
-        said, work = self._said, self._work
-        said.ids.append(token)
-        said.logs.append(log)
-        said.others.append(other)
-        tail = work.model.detokenize(said.ids[-4 - len(work.talk.closing) :])
-        self.done = len(said.ids) >= work.most or work.talk.closing in tail
-
-
-def _other(work: _Rewrite, said: Sequence[_Said]) -> list[int]:
+def _other(work: _Rewrite, said: Sequence[WrittenAnswer]) -> list[int]:
     """How the likeliest way begins that was not taken yet: what was said up to a token, and another one there."""
     taken = {tuple(each.ids[: at + 1]) for each in said for at in range(len(each.ids))}
     best, begun = -math.inf, list[int]()
@@ -221,24 +142,12 @@ def _other(work: _Rewrite, said: Sequence[_Said]) -> list[int]:
             likely = before + log
             before += each.logs[at]
             way = (*each.ids[:at], token)
-            if likely > best and token not in work.head.ends and way not in taken:
+            if likely > best and token not in work.ends and way not in taken:
                 best, begun = likely, [*way]
     return begun
 
 
-def _candidate(said: _Said, text: str, syntax: Syntax) -> Candidate:
-    count = max(1, len(said.logs))
-    return Candidate(
-        text=text,
-        tokens=len(said.ids),
-        confidence=min(1.0, math.exp(sum(said.logs) / count)),
-        score=sum(said.logs),
-        syntax=syntax,
-        token_confidence=tuple(math.exp(min(0.0, log)) for log in said.logs),
-    )
-
-
-def _draft(work: _Rewrite, said: _Said, old: OldText) -> Draft:
+def _draft(work: _Rewrite, said: WrittenAnswer, old: OldText) -> Draft:
     """What is written, and what is left of the old text, as far as that is known."""
     written = work.model.detokenize(said.ids).partition(work.talk.closing)[0]
     left = work.model.detokenize(work.old[old.at :]).partition(work.talk.closing)[0] if old.together else ""

@@ -23,7 +23,7 @@ from engine.common.request import Filled, FillRequest
 from engine.common.server_address import REMOTE, server_address
 from engine.server.connection import Host
 from engine.server.http import fim, llamacpp, openai
-from engine.server.http.asked import CompletionAsked, HttpError, InfillAsked, read_body
+from engine.server.http.asked import ChatAsked, CompletionAsked, HttpError, InfillAsked, read_body
 from engine.server.http.endings import LATE, NOTHING, Completed, Endings, Settling, completed
 from engine.server.http.fills import HttpFills
 from engine.server.http.gate import OPEN_TO_ALL
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 _OPENAI = "/v1/"
 _AGAIN = {"retry-after": "1"}
 Events = AsyncGenerator[dict[str, Any]]
-_POSTED = ("/infill", "/v1/completions")
+_POSTED = ("/infill", "/v1/completions", "/v1/chat/completions")
 _MODELS = ("/v1/models", "/models")
 PATHS = (*_POSTED, *_MODELS, *OPEN_TO_ALL, "/props", "/metrics")
 
@@ -50,11 +50,12 @@ class HttpApp:
 
     def asgi(self) -> Starlette:
         """All of it, without a gate."""
-        infill, completions = _POSTED
+        infill, completions, chat = _POSTED
         return Starlette(
             routes=[
                 Route(infill, self._infill, methods=["POST"]),
                 Route(completions, self._completions, methods=["POST"]),
+                Route(chat, self._chat, methods=["POST"]),
                 *(Route(path, self._models) for path in _MODELS),
                 *(Route(path, self._health) for path in OPEN_TO_ALL),
                 Route("/props", self._props),
@@ -142,6 +143,46 @@ class HttpApp:
                 yield completion.end(index, text, each)
             if with_usage:
                 yield completion.usage(answers, filled.context_tokens if filled else 0)
+
+    async def _chat(self, request: Request) -> Response:
+        arrived = time.monotonic()
+        asked = read_body(await request.body(), ChatAsked)
+        wanted = asked.chat_request()
+        endings = asked.endings(wanted)
+        completion = openai.ChatCompletion(self._model)
+        # Typing goes first, as before every edit.
+        replies = self._fills.fill(wanted, drafts=asked.stream is True, arrived=arrived, priority="background")
+        if asked.stream:
+            with_usage = asked.stream_options is not None and asked.stream_options.include_usage is True
+            first = await _first(replies)
+            events = self._chat_events(first, replies, wanted, endings, completion, with_usage=with_usage)
+            return EventStream(events, replies, openai.error_object, last=b"data: [DONE]\n\n")
+        filled, answers = await _answers(replies, endings, wanted)
+        return _json(completion.whole(answers[0], filled.context_tokens if filled else 0))
+
+    async def _chat_events(
+        self,
+        first: EngineMessage,
+        replies: AsyncGenerator[EngineMessage],
+        wanted: FillRequest,
+        endings: Endings,
+        completion: openai.ChatCompletion,
+        *,
+        with_usage: bool,
+    ) -> Events:
+        yield completion.begin()
+        settling = Settling(endings)
+        async for message in _chained(first, replies):
+            if isinstance(message, Drafted):
+                if text := settling.more(message.draft):
+                    yield completion.piece(text)
+                continue
+            filled, (answer, *_) = _finished(message, endings, wanted)
+            if text := settling.rest(answer.text):
+                yield completion.piece(text)
+            yield completion.end(answer)
+            if with_usage:
+                yield completion.usage(answer, filled.context_tokens if filled else 0)
 
     async def _models(self, _: Request) -> Response:
         return _json(openai.models(self._model, self._since, llamacpp.about(self._host.status())))
@@ -288,7 +329,7 @@ async def _not_here(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     told = {
         404: f"Unknown path. Available: {', '.join(PATHS)}.",
-        405: f"Wrong method for this path: use POST for {' and '.join(_POSTED)}, GET for the others.",
+        405: f"Wrong method for this path: use POST for {', '.join(_POSTED)}, GET for the others.",
     }
     return refusal(request.url.path, HttpError(error.status_code, told.get(error.status_code, error.detail)))
 

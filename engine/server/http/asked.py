@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from engine.common.errors import EngineError
 from engine.common.json_values import UNREADABLE, read_json
 from engine.common.messages import Failed
 from engine.common.newlines import dominant_line_end
-from engine.common.request import FillRequest, Snippet
+from engine.common.request import ConversationMessage, FillRequest, Snippet
 from engine.server.http.endings import Endings
 from engine.syntax.languages import language_of
 
@@ -78,12 +79,9 @@ class HttpAsked(Struct, frozen=True, kw_only=True):
 
     def endings(self, request: FillRequest) -> Endings:
         """What ends an answer to `request`."""
-        words = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        if len(words) > _MOST_STOPS:
-            raise HttpError(400, f"At most {_MOST_STOPS} stop words are heeded.", "stop")
         line_end = dominant_line_end(request.prefix + request.suffix)
         return Endings(
-            stop=tuple(filter(None, words)),
+            stop=self._stop_words,
             indent=max(self.n_indent or 0, 0),
             line_end=line_end,
             follows=request.suffix.lstrip()[:_TELLING_CHARS],
@@ -105,6 +103,13 @@ class HttpAsked(Struct, frozen=True, kw_only=True):
             deadline_ms=self._deadline_ms,
             seed=self.seed if self.seed is not None and 0 <= self.seed < 2**63 else usual.seed,
         )
+
+    @property
+    def _stop_words(self) -> tuple[str, ...]:
+        words = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        if len(words) > _MOST_STOPS:
+            raise HttpError(400, f"At most {_MOST_STOPS} stop words are heeded.", "stop")
+        return tuple(filter(None, words))
 
     @property
     def _asked_tokens(self) -> int | None:
@@ -147,6 +152,53 @@ class InfillAsked(HttpAsked, frozen=True, kw_only=True):
 
 class StreamOptions(Struct, frozen=True, kw_only=True):
     include_usage: bool | None = None
+
+
+class ContentPart(Struct, frozen=True, kw_only=True):
+    type: str
+    text: str = ""
+
+
+class MessageAsked(Struct, frozen=True, kw_only=True):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[ContentPart]
+
+    def message(self) -> ConversationMessage:
+        """Raises HttpError for what is no text."""
+        parts = [ContentPart(type="text", text=self.content)] if isinstance(self.content, str) else self.content
+        if any(part.type != "text" for part in parts):
+            raise HttpError(400, "Only text can be answered: leave out what else the messages hold.", "messages")
+        role = "system" if self.role == "developer" else self.role
+        return ConversationMessage(role=role, content="".join(part.text for part in parts))
+
+
+class ResponseFormat(Struct, frozen=True, kw_only=True):
+    type: str = "text"
+
+
+class ChatAsked(HttpAsked, frozen=True, kw_only=True):
+    """The body of `POST /v1/chat/completions`."""
+
+    messages: Annotated[list[MessageAsked], Meta(min_length=1, max_length=256)]
+    max_completion_tokens: int | None = None
+    response_format: ResponseFormat | None = None
+    stream_options: StreamOptions | None = None
+
+    def chat_request(self) -> FillRequest:
+        """The conversation. Raises HttpError."""
+        if self.response_format is not None and self.response_format.type != "text":
+            raise HttpError(400, "Answers are plain text: leave out the response format.", "response_format")
+        if (self.n_cmpl or self.n or 1) > 1:
+            raise HttpError(400, "There is one answer to a conversation: ask for one.", "n")
+        given = self.max_completion_tokens if self._asked_tokens is None else self._asked_tokens
+        return replace(
+            self.request("", ""),
+            task="chat",
+            stop=self._stop_words,
+            messages=tuple(each.message() for each in self.messages),
+            language="",
+            max_tokens=_MOST_TOKENS if given is None or given < 1 else min(given, _MOST_TOKENS),
+        )
 
 
 class CompletionAsked(HttpAsked, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import contextlib
 import itertools
 from collections.abc import AsyncGenerator
 
-from engine.common.messages import Drafted, EngineMessage, Fill, Warm
+from engine.common.messages import Drafted, EngineMessage, Fill, Priority, Warm
 from engine.common.request import FillRequest
 from engine.server.scheduler import Job, Scheduler
 
@@ -22,10 +22,13 @@ class HttpFills:
         self._ids = itertools.count(1)
         self._room = asyncio.Semaphore(jobs)
 
-    def fill(self, request: FillRequest, *, drafts: bool, arrived: float) -> AsyncGenerator[EngineMessage]:
+    def fill(
+        self, request: FillRequest, *, drafts: bool, arrived: float, priority: Priority = "interactive"
+    ) -> AsyncGenerator[EngineMessage]:
         """The drafts, if they are wanted, and the reply to a request that came at `arrived` (monotonic seconds).
         Closing it cancels the fill."""
-        return self._replies(Fill(id=next(self._ids), request=request, drafts=drafts), arrived)
+        order = Fill(id=next(self._ids), request=request, drafts=drafts, priority=priority)
+        return self._replies(order, arrived)
 
     async def warm(self, arrived: float) -> EngineMessage:
         """Load the model; `Done` when it is there."""

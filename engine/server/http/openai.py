@@ -66,6 +66,40 @@ class Completion:
         }
 
 
+class ChatCompletion:
+    """One answer to a conversation."""
+
+    def __init__(self, model: str) -> None:
+        self._head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
+
+    def whole(self, answer: Completed, prompt_tokens: int) -> dict[str, Any]:
+        """All of it."""
+        message = {"role": "assistant", "content": answer.text, "refusal": None}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _REASONS[answer.reason]}
+        usage = _usage([answer], prompt_tokens)
+        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage}
+
+    def begin(self) -> dict[str, Any]:
+        """What comes first of a streamed one."""
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def piece(self, text: str) -> dict[str, Any]:
+        """A part, after which it goes on."""
+        return self._chunk({"content": text})
+
+    def end(self, answer: Completed) -> dict[str, Any]:
+        """After all parts."""
+        return self._chunk({}, _REASONS[answer.reason])
+
+    def usage(self, answer: Completed, prompt_tokens: int) -> dict[str, Any]:
+        """What comes last where it was asked for."""
+        return {**self._chunk({}), "choices": [], "usage": _usage([answer], prompt_tokens)}
+
+    def _chunk(self, delta: dict[str, str], reason: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
+
+
 def _usage(answers: Sequence[Completed], prompt_tokens: int) -> dict[str, int]:
     tokens = sum(answer.tokens for answer in answers)
     return {"prompt_tokens": prompt_tokens, "completion_tokens": tokens, "total_tokens": prompt_tokens + tokens}

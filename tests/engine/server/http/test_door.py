@@ -227,7 +227,9 @@ def test_what_there_is_not_is_told_and_counted_together(client: Client):
         got = client.ask(method, path)
         assert got.status == status
         told = (
-            "Unknown path. Available: /infill, " if status == 404 else "use POST for /infill and /v1/completions, GET"
+            "Unknown path. Available: /infill, "
+            if status == 404
+            else "use POST for /infill, /v1/completions, /v1/chat/completions, GET"
         )
         assert told in got.json["error"]["message"]
     assert "secret" not in client.ask("GET", "/metrics").body

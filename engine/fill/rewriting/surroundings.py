@@ -1,0 +1,117 @@
+"""What of a file a model is told about a selection: what its names mean, and the function that it is a part of. All of
+the lines around it would cost time to read, and a small model says them again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from engine.common.newlines import with_line_feeds
+from engine.common.request import FillRequest
+
+_BEFORE, _AFTER = 1500, 600
+"""Characters at the most."""
+_BLOCK_LINES = 16
+"""A longer class or struct is told by its first line."""
+_WORD = re.compile(r"[^\W\d]\w*")
+_IMPORT = re.compile(r"^\s*(import\b|from\b.*\bimport\b|use\b|#include\b|using\b|(const|let|var)\b.*\brequire\()")
+_TYPE = re.compile(r"^\s*(?:[\w()]+\s+)*?(?:class|struct|interface|enum|trait|type|impl|mod|namespace|protocol)\b")
+_FUNCTION = re.compile(r"^\s*(?:[\w()]+\s+)*?(?:def|fn|func|function)\b[^(=]*?([^\W\d]\w*)\s*[(<]")
+_METHOD = re.compile(r"^\s*(?:[\w()]+\s+)*?([^\W\d]\w*)\s*(?:<[^>]*>)?\(.*\{\s*$")
+_FIELD = re.compile(
+    r"^\s*(?:(?:pub|private|public|protected|readonly|static|const|let|var|final|export|self\.|this\.)\s*)*"
+    r"([^\W\d]\w*)\s*[?!]?\s*(?::|:?=(?!=)|\s[\w\[\]*.]+(?:\s+`.*)?$)"
+)
+_OWN = re.compile(r"^\s*(self|this)\.")
+_CLOSERS = re.compile(r"^\s*[)\]}]")
+
+
+def surroundings(request: FillRequest) -> tuple[str, str]:
+    """What comes before the selection, and what after it: whole lines of the file, in its order."""
+    prefix, suffix = with_line_feeds(request.prefix), with_line_feeds(request.suffix)
+    before, after = prefix.split("\n")[:-1], suffix.split("\n")[1:]
+    first_line = prefix[prefix.rfind("\n") + 1 :]
+    indent = _indent(first_line + request.old.partition("\n")[0])
+    headers = _enclosing(before, indent)
+    own = next((at for at in headers if not _TYPE.match(before[at])), len(before))
+    around = [first_line, *(before[at] for at in headers), suffix.partition("\n")[0]]
+    words = set(_WORD.findall("\n".join([request.old, request.instruction, *around])))
+    kept = {*headers, *_named(before, words, range(own), indent), *range(own, len(before))}
+    rest = _own_rest(after, _indent(before[own])) if own < len(before) else 0
+    told = {*_named(after, words, range(rest, len(after)), indent), *range(rest)}
+    return _last(before, kept), _first(after, told)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _enclosing(lines: Sequence[str], indent: int) -> list[int]:
+    """The lines that open what a place after all of them lies in, the outermost first."""
+    found: list[int] = []
+    for at in range(len(lines) - 1, -1, -1):
+        line = lines[at]
+        if line.strip() and _indent(line) < indent and not _CLOSERS.match(line):
+            found.insert(0, at)
+            indent = _indent(line)
+    return found
+
+
+def _own_rest(lines: Sequence[str], indent: int) -> int:
+    """How many of the lines after a selection are of the function that it is a part of."""
+    for at, line in enumerate(lines):
+        if line.strip() and _indent(line) <= indent:
+            return at + bool(_CLOSERS.match(line))
+    return len(lines)
+
+
+def _named(lines: Sequence[str], words: set[str], places: range, indent: int) -> Iterator[int]:
+    """The lines that say what a word means. `indent`: of the selection; what is beside it may be a field."""
+    for at in places:
+        line = lines[at]
+        if _IMPORT.match(line):
+            if words.intersection(_WORD.findall(line)):
+                yield at
+        elif _TYPE.match(line):
+            if words.intersection(_WORD.findall(line)):
+                block = range(at, at + _block(lines[at:]))
+                yield from block if len(block) <= _BLOCK_LINES else block[:1]
+        elif found := _FUNCTION.match(line) or _METHOD.match(line):
+            if found[1] in words:
+                yield at
+        elif (found := _FIELD.match(line)) and found[1] in words:
+            # Others are variables of another function.
+            if _indent(line) in (0, indent):
+                yield at
+            elif _OWN.match(line):
+                yield from (above for above in _enclosing(lines[:at], _indent(line))[-1:])
+                yield at
+
+
+def _block(lines: Sequence[str]) -> int:
+    """How many lines belong to what the first of them opens."""
+    indent = _indent(lines[0])
+    for at, line in enumerate(lines[1:], 1):
+        if line.strip() and _indent(line) <= indent:
+            return at + bool(_CLOSERS.match(line))
+    return len(lines)
+
+
+def _last(lines: Sequence[str], kept: set[int]) -> str:
+    room, told = _BEFORE, list[str]()
+    for at in sorted(kept, reverse=True):
+        room -= len(lines[at]) + 1
+        if room < 0:
+            break
+        told.insert(0, lines[at])
+    return "\n".join(told).strip("\n")
+
+
+def _first(lines: Sequence[str], kept: set[int]) -> str:
+    room, told = _AFTER, list[str]()
+    for at in sorted(kept):
+        room -= len(lines[at]) + 1
+        if room < 0:
+            break
+        told.append(lines[at])
+    return "\n".join(told).strip("\n")
