@@ -7,7 +7,7 @@ would stay beside what is made of them.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,8 +19,9 @@ from engine.models.checkpoints.gguf import BLOCKS
 from engine.models.checkpoints.gguf_blocks import decoded
 from engine.models.checkpoints.placement import Placement, in_8_bit
 from engine.models.products import in_threads
-from engine.models.quantized.int8 import Int8Linear, Int8Weight
+from engine.models.quantized.int8 import Int8Linear, Int8Weight, laid_out
 from engine.models.quantized.layers import CpuInt8, PackedLinear, PackedWeights, packed_weights
+from engine.models.quantized.packing import Packing
 
 _BLOCK_NUMBERS = 1 << 20
 """Decoded at once: between shorter operations, threads wait longer for the interpreter than a cache saves."""
@@ -44,9 +45,11 @@ def load_weights(
     on_percent: OnPercent | None = None,
     *,
     stand_in: Callable[[str], str] = str,
+    groups: Sequence[Sequence[Any]] = (),
 ) -> Any:
     """The module in evaluation mode. `our_name`: that of a stored tensor in the module, None for one that is not read;
-    `stand_in`: which tensor is taken for one that is missing.
+    `stand_in`: which tensor is taken for one that is missing; `groups`: linear layers over the same input, which are
+    laid out together where they are put in 8 bit.
 
     Raises ModelError for weights that do not fit the module, which is what config.json says.
     """
@@ -55,7 +58,7 @@ def load_weights(
     _check(module, named, stored, stand_in, checkpoint.name)
     own = [name for name, _ in (*module.named_parameters(), *module.named_buffers())]
     found: dict[str, Tensor] = {}
-    to_round: list[tuple[str, TensorHeader]] = []
+    to_round: dict[str, TensorHeader] = {}
     done = 0
     for ours, tensor in stored.items():
         layer = layer_of(ours)
@@ -68,7 +71,7 @@ def load_weights(
                 weights.put(0, {"numbers": read_numbers(tensor, torch.bfloat16)})
                 put_in(module, ours, weights)
             elif placement.int8 and len(tensor.shape) == 2:
-                to_round.append((ours, tensor))
+                to_round[ours] = tensor
                 continue
             else:
                 found[ours] = read_numbers(tensor, placement.dtype).to(device)
@@ -76,13 +79,22 @@ def load_weights(
         if on_percent is not None:
             on_percent(100 * done / len(stored))
 
-    def put_int8(named: tuple[str, TensorHeader]) -> None:
+    pack = Packing()
+
+    def put_int8(names: Sequence[str]) -> int:
         with reading(checkpoint.name):
-            _put_int8(module, *named, stored)
+            layers = [_put_int8(module, ours, to_round[ours], stored, found) for ours in names]
+            if layers[0] is not None:
+                # At once, as its plain numbers take as much memory.
+                layers[0].together = laid_out(layers, pack)
+            return len(names)
 
     # The largest first: else one thread would be left with it at the end.
-    for _ in in_threads(put_int8, sorted(to_round, key=lambda named: -named[1].elements)):
-        done += 1
+    together = _together(module, groups, to_round)
+    for count in in_threads(
+        put_int8, sorted(together, key=lambda names: -sum(to_round[one].elements for one in names))
+    ):
+        done += count
         if on_percent is not None:
             on_percent(100 * done / len(stored))
     # Shared modules and tied weights have more names than these.
@@ -92,7 +104,20 @@ def load_weights(
     return module.requires_grad_(False).eval()
 
 
-def _put_int8(module: Any, ours: str, tensor: TensorHeader, stored: Mapping[str, TensorHeader]) -> None:
+def _together(
+    module: nn.Module, groups: Sequence[Sequence[Any]], to_round: Mapping[str, TensorHeader]
+) -> list[list[str]]:
+    """Names of what is put in 8 bit: that of `groups` side by side, all else alone."""
+    names = {layer: f"{name}.weight" for name, layer in module.named_modules()}
+    grouped = [[names[layer] for layer in group] for group in groups]
+    grouped = [group for group in grouped if all(name in to_round for name in group)]
+    held = {name for group in grouped for name in group}
+    return [*grouped, *([name] for name in to_round if name not in held)]
+
+
+def _put_int8(
+    module: Any, ours: str, tensor: TensorHeader, stored: Mapping[str, TensorHeader], found: Mapping[str, Tensor]
+) -> Int8Linear | None:
     """Let a matrix be in 8 bit. A table of embeddings stays in its file, as few of its rows are looked up at a time;
     where the head is that table, it is made of it."""
     path = ours.removesuffix(".weight")
@@ -101,7 +126,7 @@ def _put_int8(module: Any, ours: str, tensor: TensorHeader, stored: Mapping[str,
         setattr(module.get_submodule(owner), name, TableInFile(tensor))
         path = "lm_head"
         if f"{path}.weight" in stored:
-            return
+            return None
     weight = Int8Weight(*tensor.shape)
     if tensor.paired_heads or tensor.dtype not in BLOCKS:
         weight.put(0, read_numbers(tensor, torch.float32))
@@ -111,8 +136,11 @@ def _put_int8(module: Any, ours: str, tensor: TensorHeader, stored: Mapping[str,
             weight.put(start, rows)
             start += len(rows)
     owner, _, name = path.rpartition(".")
-    bias = module.get_submodule(path).bias
-    setattr(module.get_submodule(owner), name, Int8Linear(weight, bias, fine="self_attn" in path))
+    bias = found.get(f"{path}.bias")
+    bias = None if bias is None else nn.Parameter(bias, requires_grad=False)
+    layer = Int8Linear(weight, bias, fine="self_attn" in path)
+    setattr(module.get_submodule(owner), name, layer)
+    return layer
 
 
 class TableInFile(nn.Module):

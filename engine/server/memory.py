@@ -10,6 +10,8 @@ from contextlib import suppress
 import psutil
 
 _BLOCK_NBYTES = 512
+_ARENA_MAX = -8
+"""Of glibc's `mallopt`."""
 
 
 def rss_nbytes() -> int:
@@ -44,6 +46,14 @@ def read_nbytes() -> int:
     return usage.ru_inblock * _BLOCK_NBYTES + usage.ru_majflt * resource.getpagesize()
 
 
+def share_one_heap() -> None:
+    """Let all threads allocate from one heap, from now on: `trim` gives nothing back of the ends of others, which hold
+    tens of megabytes after a load in several threads."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
+
+
 def settle() -> None:
     """Keep the garbage collector from what is loaded to stay: to walk through all of it takes tens of milliseconds."""
     gc.collect()
@@ -57,6 +67,11 @@ def give_back() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         torch.cuda.empty_cache()
+    trim()
+
+
+def trim() -> None:
+    """Return freed pages to the system."""
     if sys.platform == "linux":
         # glibc keeps freed pages for later; musl has no malloc_trim.
         with suppress(OSError, AttributeError):

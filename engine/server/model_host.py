@@ -224,6 +224,7 @@ class ModelHost:
         else:
             _log.info("loaded in %.1f s", self._load_ended - self._load_began)
             memory.settle()
+            memory.trim()
             self._on_state(EngineState(name="ready"))
 
     def _loaded(self, moved: Callable[[], None]) -> tuple[Adapters | None, Failed | None]:

@@ -25,6 +25,7 @@ from engine.common.client import welcome
 from engine.common.errors import BadInput, EngineError, unquoted
 from engine.common.names import AUTO, BUNDLED, ORACLE, Device
 from engine.common.version import __version__
+from engine.server import memory
 from engine.server.server import EngineServer
 from engine.server.settings import EngineOptions
 from engine.server.stopping import engine_lock
@@ -125,6 +126,7 @@ async def _serve(settings: EngineOptions, why_no_log: str) -> bool:
 
         return load(settings.model, cast(Device, settings.device), on_percent).model
 
+    memory.share_one_heap()
     torch_import.defer()
     if not settings.model.startswith(ORACLE):
         # Most of the way to a first answer; it can begin during the first client's handshake.

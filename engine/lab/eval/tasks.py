@@ -78,9 +78,10 @@ def read_tasks(path: Path) -> list[EvalTask]:
 
 
 def choose(tasks: Sequence[T], limit: int | None, seed: int) -> list[T]:
-    """`limit` of them, drawn by `seed`, in their order; all without a limit."""
+    """`limit` of them, drawn by `seed`, in their order; without a limit all, in an order drawn by `seed`: a run that is
+    cut off has seen a sample."""
     if limit is None or limit >= len(tasks):
-        return list(tasks)
+        return random.Random(f"{seed}/order").sample(tasks, len(tasks))
     drawn = sorted(random.Random(f"{seed}/tasks").sample(range(len(tasks)), limit))
     return [tasks[index] for index in drawn]
 

@@ -48,6 +48,7 @@ def coder_of(checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent
         str,
         on_percent,
         stand_in=lambda name: name.replace("lm_head.", "model.embed_tokens.") if architecture.tied else name,
+        groups=MaskedNetwork(module, architecture).linear_layers(),
     )
     return Coder(
         network=MaskedNetwork(module, architecture),

@@ -31,7 +31,7 @@ CODERS = {
         PublishedCoder(
             name="coder-1.5b",
             file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-            hub_id="Qwen/Qwen2.5-PublishedCoder-1.5B-Instruct-GGUF",
+            hub_id="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
             nbytes=1_117_320_768,
             sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
             licence="Apache-2.0",
@@ -40,7 +40,7 @@ CODERS = {
         PublishedCoder(
             name="coder-0.5b",
             file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-            hub_id="Qwen/Qwen2.5-PublishedCoder-0.5B-Instruct-GGUF",
+            hub_id="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
             nbytes=491_400_064,
             sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
             licence="Apache-2.0",

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from engine.models.formats import formats
 from engine.models.products import missing_rows
+from engine.models.quantized.packing import Pack, packed
 
 LARGEST = 127
 _ZERO = 128
@@ -110,13 +111,12 @@ class Int8Together:
     A processor without units for it would add in sixteen bits, which overflow: there they become float32 before each
     product."""
 
-    def __init__(self, weights: Sequence[Int8Weight], bias: Tensor | None, *, fine: bool) -> None:
+    def __init__(self, weights: Sequence[Int8Weight], bias: Tensor | None, *, fine: bool, pack: Pack = packed) -> None:
         self.sizes = [weight.shape[0] for weight in weights]
         plain = [weight.codes for weight in weights if weight.codes is not None]
         codes = plain[0] if len(plain) == 1 else torch.cat(plain)
-        prepack: Any = torch.ops.onednn.qlinear_prepack
         self._packed = formats().int8
-        self._weight: Tensor = prepack(codes, None) if self._packed else codes
+        self._weight = pack(codes) if self._packed else codes
         # Of a weight's channel and of a row's largest number together.
         self._scales = torch.cat([weight.scales for weight in weights]) / LARGEST
         self._zeros = torch.zeros(len(self._scales), dtype=torch.int64)
@@ -155,8 +155,8 @@ class Int8Together:
         return (out[:count] if more else out).mul_(rows.largest)
 
 
-def laid_out(parts: Sequence[Any]) -> Int8Together:
+def laid_out(parts: Sequence[Any], pack: Pack = packed) -> Int8Together:
     """Layers over the same input, as one."""
     biases = [part.bias for part in parts]
     bias = None if biases[0] is None else torch.cat(biases)
-    return Int8Together([part.weight for part in parts], bias, fine=parts[0].fine)
+    return Int8Together([part.weight for part in parts], bias, fine=parts[0].fine, pack=pack)

@@ -96,7 +96,9 @@ def test_a_seed_draws_the_same_tasks_and_another_others(tmp_path: Path):
     lines = [{**HUMAN_EVAL, "task_id": f"Kind/{number}"} for number in range(50)]
     tasks = read_tasks(written(tmp_path / "tasks.jsonl", *lines))
     assert choose(tasks, 10, 1) == choose(tasks, 10, 1) != choose(tasks, 10, 2)
-    assert choose(tasks, None, 1) == choose(tasks, 50, 1) == tasks
+    whole = choose(tasks, None, 1)
+    assert whole == choose(tasks, 50, 1) != choose(tasks, None, 2)
+    assert sorted(whole, key=tasks.index) == tasks != whole
 
 
 def test_the_truth_passes_and_nothing_does_not(tmp_path: Path):

@@ -189,3 +189,15 @@ def test_settings_of_pip_are_taken_from_its_files_and_the_environment(tmp_path: 
     )
     assert index_settings({"PIP_INDEX_URL": "https://three.example"}, [file]).indexes[0] == "https://three.example/"
     assert index_settings({}, [tmp_path / "none"]).indexes == ("https://pypi.org/simple/",)
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("coder-1.5b", "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
+        ("coder-0.5b", "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"),
+    ],
+)
+def test_coders_are_asked_of_where_their_publisher_has_them(name: str, url: str):
+    coder = coders.CODERS[name]
+    assert f"{coder.hub_id} {coder.file}" == url

@@ -6,10 +6,12 @@ from torch import Tensor, nn
 
 from engine.models import formats
 from engine.models.causal.model import Causal
+from engine.models.causal.opening import coder_of
 from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.directory import Checkpoint
 from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.quantized.int8 import Int8Linear, Int8Weight, laid_out, rounded
+from engine.models.quantized.packing import Packing, _bytes, packed
 from tests.engine.coder import write_coder
 from tests.engine.formats import choose
 
@@ -101,6 +103,16 @@ def test_layers_that_were_laid_out_together_still_work_alone():
         torch.testing.assert_close(part, expected)
 
 
+@pytest.mark.skipif(not HAS_UNITS, reason="needs a processor with VNNI units")
+@pytest.mark.parametrize("shape", [(64, 64), (192, 128), (128, 320), (48, 96), (100, 70)])
+def test_weights_are_packed_as_onednn_packs_them_to_the_byte(shape: tuple[int, int]):
+    pack = Packing()
+    for seed in range(4):
+        generator = torch.Generator().manual_seed(seed)
+        codes = torch.randint(-127, 128, shape, dtype=torch.int8, generator=generator)
+        assert torch.equal(_bytes(pack(codes)), _bytes(packed(codes)))
+
+
 def placed(checkpoint: Checkpoint, *, int8: bool) -> Placement:
     return Placement(device="cpu", layers=("cpu",) * checkpoint.layers, dtype=torch.float32, int8=int8)
 
@@ -120,3 +132,15 @@ def test_a_coder_in_8_bit_says_nearly_the_same(tmp_path: Path, tied: bool):
     # A quarter of what float32 takes, and the table of embeddings is not there a second time.
     plans = [memory_plan(checkpoint, placed(checkpoint, int8=int8)).weights for int8 in (False, True)]
     assert plans[1] < 0.3 * plans[0]
+
+
+@pytest.mark.skipif(not HAS_UNITS, reason="needs a processor with VNNI units")
+def test_no_weight_is_kept_twice_while_a_coder_loads(tmp_path: Path):
+    checkpoint = read_checkpoint(write_coder(tmp_path / "coder.gguf", tied=False), "coder")
+    network = coder_of(checkpoint, placed(checkpoint, int8=True)).network
+    layers = [part for group in network.linear_layers() for part in group] + [network.module.lm_head]
+    assert all(isinstance(layer, Int8Linear) and layer.weight.codes is None for layer in layers)
+    # Laid out side by side already: what a step reads is the same afterwards.
+    before = [group[0].together for group in network.linear_layers()]
+    network.lay_out()
+    assert [group[0].together for group in network.linear_layers()] == before
