@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from engine.common.newlines import with_line_feeds
 from engine.common.request import FillRequest
+from engine.fill.rewriting.own_code import own_code
+from engine.fill.rewriting.surroundings import surroundings
 
 IMPROVE = "Improve this code without changing what it does."
 """Where nobody says what to do."""
 _SYSTEM = "You rewrite selected code as you are told, and change nothing else."
-_BEFORE, _AFTER = 1500, 600
-"""Characters around the selection; each costs time to read."""
-_IMPORTS = 600
-_IMPORT = re.compile(r"^(import\b|from\b.*\bimport\b|use\b|#include\b|using\b|(const|let|var)\b.*\brequire\()")
+_HEARD = "I have read them."
 _PROSE = re.compile(
     r"(sorry\b|i'm sorry|i am sorry|i can(no|')t|as an ai|sure[,!]|certainly|of course|here (is|are|'s)|"
     r"to \w+ (this|the) (code|function))",
@@ -37,27 +35,22 @@ class Conversation:
 
 
 def conversation(request: FillRequest) -> Conversation:
-    """The context first and the instruction last, so that another instruction for the same selection reads little."""
+    """What the file says is a turn of its own, as a small model would say it again; the instruction comes last, so that
+    another one for the same selection reads little."""
     old = without_indent(_whole_lines(request), indent_of(request))
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", old)), default=0))
-    before, after = _around(request)
-    parts = [f"A part of a {request.language or 'text'} file:"]
     code = f"{fence}{request.language}\n"
-    if before:
-        parts.append(f"{code}{before}\n{fence}")
-    parts.append(f"The selected code, which comes next in it:\n{code}{old}\n{fence}")
-    if after:
-        parts.append(f"What follows it:\n{code}{after}\n{fence}")
-    parts.append(
+    messages = [{"role": "system", "content": _SYSTEM}]
+    if told := "\n...\n".join(filter(None, surroundings(request))):
+        lines = f"Some lines of a {request.language or 'text'} file:\n{code}{told}\n{fence}"
+        messages += [{"role": "user", "content": lines}, {"role": "assistant", "content": _HEARD}]
+    what = (
+        f"The selected code:\n{code}{old}\n{fence}\n\n"
         f"Rewrite the selected code: {request.instruction or IMPROVE}\n"
         "Answer with all of the selected code as it is then, and nothing else."
     )
-    return Conversation(
-        messages=({"role": "system", "content": _SYSTEM}, {"role": "user", "content": "\n\n".join(parts)}),
-        old=old,
-        opening=code,
-        closing=f"\n{fence}",
-    )
+    messages.append({"role": "user", "content": what})
+    return Conversation(messages=tuple(messages), old=old, opening=code, closing=f"\n{fence}")
 
 
 def answered(request: FillRequest, said: str, closing: str) -> str:
@@ -66,7 +59,7 @@ def answered(request: FillRequest, said: str, closing: str) -> str:
     if not code.strip() or (_PROSE.match(code.strip()) and not _PROSE.match(request.old.strip())):
         return ""
     indent = indent_of(request)
-    lines = _without_surroundings(request, code).split("\n")
+    lines = _without_surroundings(request, own_code(request, code)).split("\n")
     written = with_indent(without_indent("\n".join(lines), common_indent(lines)), indent)
     return _as_it_was(with_line_feeds(request.old), written.removeprefix(indent))
 
@@ -103,25 +96,6 @@ def with_indent(text: str, indent: str) -> str:
 
 def _whole_lines(request: FillRequest) -> str:
     return indent_of(request) + with_line_feeds(request.old)
-
-
-def _around(request: FillRequest) -> tuple[str, str]:
-    prefix, suffix = with_line_feeds(request.prefix), with_line_feeds(request.suffix)
-    before = prefix[: len(prefix) - len(indent_of(request))].rstrip("\n")
-    near = before[-_BEFORE:]
-    if len(near) < len(before):
-        near = near.partition("\n")[2] or near
-        imports = "\n".join(_imports(before[: len(before) - len(near)]))
-        near = f"{imports}\n{near}" if imports else near
-    after = suffix[:_AFTER]
-    return near.strip("\n"), (after.rpartition("\n")[0] if len(after) < len(suffix) else after).strip("\n")
-
-
-def _imports(text: str) -> Iterator[str]:
-    room = _IMPORTS
-    for line in text.split("\n"):
-        if _IMPORT.match(line) and (room := room - len(line)) > 0:
-            yield line
 
 
 def _without_surroundings(request: FillRequest, code: str) -> str:

@@ -20,7 +20,7 @@ from engine.fill.executor import Filling, Work
 from engine.fill.pieces import Clock, check_rewrite, plain_rewrite
 from engine.fill.rewriting.answer import LONGEST, WrittenAnswer, read_context, write_answer
 from engine.fill.rewriting.conversation import Conversation, answered, conversation, shown
-from engine.fill.rewriting.kept import lost_names, with_kept
+from engine.fill.rewriting.kept import doubts, lost_names, with_kept
 from engine.fill.rewriting.old_text import OldText
 from engine.fill.validation import validated_fills
 from engine.models.base import Model
@@ -28,6 +28,8 @@ from engine.syntax.languages import language_of
 
 _TRIES = 4
 """Answers that are written at the most, where some are not fit to be offered."""
+_DOUBTFUL_TRIES = 1
+"""And after one that there are doubts about."""
 _GROWTH, _ROOM = 1.5, 256
 """Tokens of an answer at the most: times those of the old text, and more."""
 
@@ -89,26 +91,31 @@ def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_coun
 
 
 def _candidates(work: _Rewrite) -> Work[list[Candidate]]:
-    """Those that may stand, best first; the old text alone where the model says nothing else."""
-    found, refused, said = list[Candidate](), set[str](), list[WrittenAnswer]()
+    """Those that may stand, best first: what raises no doubt, then what is likelier. The old text alone where the model
+    says nothing else."""
+    found, refused, said = dict[str, tuple[int, Candidate]](), set[str](), list[WrittenAnswer]()
     begun: Sequence[int] = ()
-    while True:
+    tries = max(_TRIES, 2 * work.request.n)
+    while len(said) < tries:
         said.append(WrittenAnswer())
         yield from _write(work, said[-1], begun)
         text = work.answer(said[-1])
-        if text and text not in refused and text not in {each.text for each in found}:
+        if text and text not in refused and text not in found:
             syntax = yield from _syntax(work, text)
             if syntax and text != work.request.old and not lost_names(work.request, text):
-                found.append(said[-1].candidate(text, syntax))
+                doubtful = len(doubts(work.request, text))
+                found[text] = doubtful, said[-1].candidate(text, syntax)
+                if doubtful:
+                    tries = min(tries, len(said) + _DOUBTFUL_TRIES)
             else:
                 refused.add(text)
-        tried = len(said) >= max(_TRIES, 2 * work.request.n)
-        if len(found) >= work.request.n or tried or work.deadline.passed() or not (begun := _other(work, said)):
+        sure = sum(not doubtful for doubtful, _ in found.values())
+        if sure >= work.request.n or work.deadline.passed() or not (begun := _other(work, said)):
             break
-    found.sort(key=lambda each: -each.score)
-    if not found and work.request.old in refused:
+    ranked = sorted(found.values(), key=lambda each: (each[0], -each[1].score))
+    if not ranked and work.request.old in refused:
         return [said[0].candidate(work.request.old, "ok")]
-    return found
+    return [candidate for _, candidate in ranked[: work.request.n]]
 
 
 def _syntax(work: _Rewrite, text: str) -> Work[Syntax | None]:

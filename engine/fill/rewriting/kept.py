@@ -3,17 +3,26 @@ keeps."""
 
 from __future__ import annotations
 
+import ast
+import builtins
 import re
+import textwrap
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from engine.common.request import FillRequest
+from engine.fill.rewriting.surroundings import indent_of_line
 
 _DEFINITION = re.compile(
     r"\b(?:def|class|fn|func|function|struct|enum|trait|interface|type|const|let|var|static)\s+(?:mut\s+)?([^\W\d]\w*)"
 )
 _PYTHON_DEFINITION = re.compile(r"\bdef\s+(\w+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _PARAMETER = re.compile(r"(?:^|,)\s*\**(\w+)")
+_RENAMES = re.compile(
+    r"\b(re)?nam(e|es|ed|ing)\b|\bumbenenn|\b(call|turn|convert|extract|split|replace)\b", re.IGNORECASE
+)
+_SET = re.compile(r"^\s*(?:(?:const|let|var|mut)\s+)*([^\W\d]\w*)\s*(?::[^=\n]+)?:?=(?!=)", re.MULTILINE)
+_RETURNING = {"python", "go", "javascript", "typescript", "javascriptreact", "typescriptreact", "java", "c", "cpp"}
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 
 
@@ -23,6 +32,71 @@ def lost_names(request: FillRequest, new: str) -> list[str]:
     defined = dict.fromkeys(_DEFINITION.findall(request.old))
     names = [name for name in defined if _stands_in(name, elsewhere) and not _stands_in(name, new)]
     return [name for name in [*names, *_lost_keywords(request, new, elsewhere)] if not _is_told(name, request)]
+
+
+def doubts(request: FillRequest, new: str) -> list[str]:
+    """What makes a rewrite less likely to be meant, though nothing in the file forbids it: definitions that other files
+    may use get another name, what comes after the selection uses a variable that is set no more, nothing is returned
+    any more, names are used that mean nothing. Sentences."""
+    if _RENAMES.search(request.instruction):
+        return []
+    gone = [name for name in dict.fromkeys(_DEFINITION.findall(request.old)) if not _stands_in(name, new)]
+    rest = _rest_of_block(request)
+    unset = [
+        name
+        for name in dict.fromkeys(_SET.findall(request.old))
+        if _stands_in(name, rest) and not re.search(rf"\b{name}\b\s*(?:[,:=)\]]|\bin\b)", new)
+    ]
+    returns = _stands_in("return", request.old) and not re.search(r"\b(return|yield|raise|throw)\b|=>", new)
+    return [
+        *(f"{name} is no longer defined." for name in gone if not _stands_in(name, request.instruction)),
+        *(f"{name} is no longer set." for name in unset),
+        *(["Nothing is returned any more."] if returns and request.language in _RETURNING else []),
+        *(f"{name} is not defined." for name in _unknown_names(request, new)),
+    ]
+
+
+def _rest_of_block(request: FillRequest) -> str:
+    """What follows the selection as far as it is indented as much."""
+    line = request.prefix[request.prefix.rfind("\n") + 1 :] + request.old.partition("\n")[0]
+    indent, kept = indent_of_line(line), list[str]()
+    for each in request.suffix.split("\n")[1:]:
+        if each.strip() and indent_of_line(each) < indent:
+            break
+        kept.append(each)
+    return "\n".join(kept)
+
+
+def _unknown_names(request: FillRequest, new: str) -> list[str]:
+    """Names that Python would not find; only such as stand nowhere in the file."""
+    if request.language != "python":
+        return []
+    try:
+        tree = ast.parse(textwrap.dedent(_indent_before(request) + new))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    used, known = dict[str, None](), set(dir(builtins))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                used[node.id] = None
+            else:
+                known.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            known.add(node.name)
+        elif isinstance(node, ast.arg):
+            known.add(node.arg)
+        elif isinstance(node, ast.alias):
+            known.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            known.add(node.name)
+    file = f"{request.prefix}\n{request.old}\n{request.suffix}"
+    return [name for name in used if name not in known and not _stands_in(name, file)]
+
+
+def _indent_before(request: FillRequest) -> str:
+    line = request.prefix[request.prefix.rfind("\n") + 1 :]
+    return "" if line.strip() else line
 
 
 def _lost_keywords(request: FillRequest, new: str, elsewhere: str) -> list[str]:

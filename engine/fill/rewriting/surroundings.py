@@ -4,7 +4,7 @@ the lines around it would cost time to read, and a small model says them again."
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from engine.common.newlines import with_line_feeds
 from engine.common.request import FillRequest
@@ -16,6 +16,10 @@ _BLOCK_LINES = 16
 _WORD = re.compile(r"[^\W\d]\w*")
 _IMPORT = re.compile(r"^\s*(import\b|from\b.*\bimport\b|use\b|#include\b|using\b|(const|let|var)\b.*\brequire\()")
 _TYPE = re.compile(r"^\s*(?:[\w()]+\s+)*?(?:class|struct|interface|enum|trait|type|impl|mod|namespace|protocol)\b")
+_TYPE_NAME = re.compile(_TYPE.pattern + r"(?:<[^>]*>)?\s+(?:\w+\s+for\s+)?([^\W\d]\w*)")
+_STATEMENT = re.compile(r"\s*(if|for|while|switch|match|catch|with|return|await|elif|else|yield|throw|new)\b")
+_IMPLEMENTATION = re.compile(r"\s*(unsafe\s+)?impl\b")
+_GO_METHOD = re.compile(r"func\s+\(\s*(?:\w+\s+)?\*?(\w+)[^)]*\)\s*(\w+)\s*\(")
 _FUNCTION = re.compile(r"^\s*(?:[\w()]+\s+)*?(?:def|fn|func|function)\b[^(=]*?([^\W\d]\w*)\s*[(<]")
 _METHOD = re.compile(r"^\s*(?:[\w()]+\s+)*?([^\W\d]\w*)\s*(?:<[^>]*>)?\(.*\{\s*$")
 _FIELD = re.compile(
@@ -31,41 +35,59 @@ def surroundings(request: FillRequest) -> tuple[str, str]:
     prefix, suffix = with_line_feeds(request.prefix), with_line_feeds(request.suffix)
     before, after = prefix.split("\n")[:-1], suffix.split("\n")[1:]
     first_line = prefix[prefix.rfind("\n") + 1 :]
-    indent = _indent(first_line + request.old.partition("\n")[0])
-    headers = _enclosing(before, indent)
+    indent = indent_of_line(first_line + request.old.partition("\n")[0])
+    headers = enclosing(before, indent)
     own = next((at for at in headers if not _TYPE.match(before[at])), len(before))
     around = [first_line, *(before[at] for at in headers), suffix.partition("\n")[0]]
     words = set(_WORD.findall("\n".join([request.old, request.instruction, *around])))
-    kept = {*headers, *_named(before, words, range(own), indent), *range(own, len(before))}
-    rest = _own_rest(after, _indent(before[own])) if own < len(before) else 0
+    places = [at for at in range(own) if at not in headers]
+    kept = {*headers, *_named(before, words, places, indent), *range(own, len(before))}
+    rest = _own_rest(after, indent_of_line(before[own])) if own < len(before) else 0
     told = {*_named(after, words, range(rest, len(after)), indent), *range(rest)}
     return _last(before, kept), _first(after, told)
 
 
-def _indent(line: str) -> int:
+def indent_of_line(line: str) -> int:
+    """Characters."""
     return len(line) - len(line.lstrip())
 
 
-def _enclosing(lines: Sequence[str], indent: int) -> list[int]:
+def enclosing(lines: Sequence[str], indent: int) -> list[int]:
     """The lines that open what a place after all of them lies in, the outermost first."""
     found: list[int] = []
     for at in range(len(lines) - 1, -1, -1):
         line = lines[at]
-        if line.strip() and _indent(line) < indent and not _CLOSERS.match(line):
+        if line.strip() and indent_of_line(line) < indent and not _CLOSERS.match(line):
             found.insert(0, at)
-            indent = _indent(line)
+            indent = indent_of_line(line)
     return found
+
+
+def is_import(line: str) -> bool:
+    """Whether a line brings in names of other modules."""
+    return _IMPORT.match(line) is not None
+
+
+def defined_name(line: str) -> str:
+    """What a line defines: a function or type by its name, an implementation by all that it says; empty: nothing."""
+    if _IMPLEMENTATION.match(line):
+        return line.strip(" {")
+    found = _GO_METHOD.match(line)
+    if found:
+        return f"{found[1]}.{found[2]}"
+    found = _FUNCTION.match(line) or _METHOD.match(line) or _TYPE_NAME.match(line)
+    return found[1] if found and not _STATEMENT.match(line) else ""
 
 
 def _own_rest(lines: Sequence[str], indent: int) -> int:
     """How many of the lines after a selection are of the function that it is a part of."""
     for at, line in enumerate(lines):
-        if line.strip() and _indent(line) <= indent:
+        if line.strip() and indent_of_line(line) <= indent:
             return at + bool(_CLOSERS.match(line))
     return len(lines)
 
 
-def _named(lines: Sequence[str], words: set[str], places: range, indent: int) -> Iterator[int]:
+def _named(lines: Sequence[str], words: set[str], places: Iterable[int], indent: int) -> Iterator[int]:
     """The lines that say what a word means. `indent`: of the selection; what is beside it may be a field."""
     for at in places:
         line = lines[at]
@@ -81,18 +103,18 @@ def _named(lines: Sequence[str], words: set[str], places: range, indent: int) ->
                 yield at
         elif (found := _FIELD.match(line)) and found[1] in words:
             # Others are variables of another function.
-            if _indent(line) in (0, indent):
+            if indent_of_line(line) in (0, indent):
                 yield at
             elif _OWN.match(line):
-                yield from (above for above in _enclosing(lines[:at], _indent(line))[-1:])
+                yield from (above for above in enclosing(lines[:at], indent_of_line(line))[-1:])
                 yield at
 
 
 def _block(lines: Sequence[str]) -> int:
     """How many lines belong to what the first of them opens."""
-    indent = _indent(lines[0])
+    indent = indent_of_line(lines[0])
     for at, line in enumerate(lines[1:], 1):
-        if line.strip() and _indent(line) <= indent:
+        if line.strip() and indent_of_line(line) <= indent:
             return at + bool(_CLOSERS.match(line))
     return len(lines)
 

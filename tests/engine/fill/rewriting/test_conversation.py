@@ -7,6 +7,8 @@ import pytest
 from engine.common.marked import gap_at_markers
 from engine.common.request import FillRequest
 from engine.fill.rewriting.conversation import answered, conversation
+from engine.fill.rewriting.own_code import own_code
+from engine.fill.rewriting.surroundings import surroundings
 
 METHOD = """\
 import re
@@ -36,23 +38,65 @@ def request_of(marked: str, **more: str) -> FillRequest:
     )
 
 
-def test_the_model_sees_the_selection_without_its_indentation_and_what_is_around_it() -> None:
+def test_the_model_sees_the_selection_without_its_indentation_and_before_that_what_its_names_mean() -> None:
     talk = conversation(request_of(METHOD, instruction="Make it fast."))
-    said = talk.messages[-1]["content"]
+    told, said = talk.messages[1]["content"], talk.messages[-1]["content"]
     assert talk.old == "def find(self, word):\n    return word\n\t\n    # end"
     assert f"```python\n{talk.old}\n```" in said
-    assert "def size(self):\n        return 1" in said
-    assert "def last(self):" in said
+    assert "class Shelf:" in told
     assert "Make it fast." in said
-    assert said.index("def last") < said.index("Make it fast.")
     assert talk.opening == "```python\n"
 
 
-def test_imports_that_are_far_off_are_told() -> None:
-    far = METHOD.replace("class Shelf:", "x = 1\n" * 500 + "class Shelf:")
-    said = conversation(request_of(far)).messages[-1]["content"]
-    assert "import re\nfrom typing import Any" in said
-    assert said.count("x = 1") < 300
+def test_nothing_of_the_file_is_told_where_nothing_matters() -> None:
+    talk = conversation(request_of("x = 1\n\n▮def find(word):\n    return word▮\n"))
+    assert [each["role"] for each in talk.messages] == ["system", "user"]
+
+
+@pytest.mark.parametrize(
+    ("marked", "told"),
+    [
+        (METHOD, "class Shelf:"),
+        ("import re\nimport os\n\n▮print(re.I)▮\n", "import re"),
+        ("RATE = 2\nOTHER = 3\n\n\ndef f(x):\n    y = 1\n    ▮z = x * RATE▮\n    return z\n\ny = 2\n",
+         "RATE = 2\ndef f(x):\n    y = 1\n...\n    return z"),
+        ("class A:\n    def __init__(self):\n        self.b = {}\n        self.c = 1\n\n"
+         "    ▮def d(self):\n        self.b▮\n",
+         "class A:\n    def __init__(self):\n        self.b = {}"),
+        ("struct C {\n    hits: u8,\n}\n\nimpl C {\n    ▮fn hit(&mut self) {}▮\n}\n",
+         "struct C {\n    hits: u8,\n}\nimpl C {"),
+        ("def used(a): ...\ndef unused(a): ...\n▮used(1)▮\n", "def used(a): ..."),
+        ("type T = { a: number };\ntype U = string;\n▮const f = (t: T) => t.a;▮\n", "type T = { a: number };"),
+    ],
+)  # fmt: skip
+def test_of_the_file_the_model_is_told_what_the_selection_is_in_and_what_its_names_mean(marked: str, told: str) -> None:
+    assert "\n...\n".join(filter(None, surroundings(request_of(marked)))) == told
+
+
+@pytest.mark.parametrize(
+    ("marked", "said", "own"),
+    [
+        ("import os\n\n\ndef f(a):\n    ▮b = os.x\n    return b▮\n\ndef g():\n    pass\n",
+         "import pathlib\nimport sys\n\ndef f(a):\n    b = pathlib.x\n    return b\n\ndef g():\n    return 1\n",
+         "import pathlib\n\nb = pathlib.x\nreturn b"),
+        ("import a\n\n▮def f():\n    return 1▮\n\n\ndef g():\n    return 2\n",
+         "import a\n\nasync def f():\n    return 1\n\n@x\nasync def g():\n    return 3\n",
+         "async def f():\n    return 1"),
+        ("class A:\n    def __init__(self):\n        pass\n\n    ▮def f(self):\n        return 1▮\n",
+         "class A:\n    def __init__(self):\n        self.x = 1\n\n    @cache\n    def f(self):\n        return 2\n",
+         "@cache\ndef f(self):\n    return 2"),
+        ("impl A {\n    ▮fn f(&self) -> u8 {\n        1\n    }▮\n}\n",
+         "impl A {\n    fn f(&self) -> u8 {\n        2\n    }\n}",
+         "fn f(&self) -> u8 {\n    2\n}"),
+        ("▮struct P;▮\n\nimpl P {\n}\n", "struct P;\n\nimpl Display for P {\n}",
+         "struct P;\n\nimpl Display for P {\n}"),
+        ("▮def f():\n    return 1▮\n", "def helper():\n    return 1\n\ndef f():\n    return helper()",
+         "def helper():\n    return 1\n\ndef f():\n    return helper()"),
+        ("def g():\n    pass\n\n▮x = g()▮\n", "def g():\n    return 2", "def g():\n    return 2"),
+    ],
+)  # fmt: skip
+def test_what_stands_elsewhere_in_the_file_is_no_part_of_an_answer(marked: str, said: str, own: str) -> None:
+    assert own_code(request_of(marked), said) == own
 
 
 def test_a_selection_with_fences_gets_a_longer_one() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.common.marked import gap_at_markers
 from engine.common.request import FillRequest
-from engine.fill.rewriting.kept import lost_names, with_kept
+from engine.fill.rewriting.kept import doubts, lost_names, with_kept
 
 OLD = "def area(width, height=1):\n    return width * height"
 
@@ -50,3 +51,30 @@ def test_kept_spans_stay_while_the_rest_changes() -> None:
 
 def test_nothing_is_put_into_a_kept_span() -> None:
     assert with_kept("a b c", "a x b y c", [(0, 5)]) == "a b c"
+
+
+@pytest.mark.parametrize(
+    ("marked", "new", "told"),
+    [
+        ("▮def find(a):\n    return a▮\n", "def find_all(a):\n    return a", ["find is no longer defined."]),
+        ("▮def find(a):\n    return a▮\n", "def find(a):\n    return a + 1", []),
+        ("▮def find(a):\n    return a▮\n", "def find(a):\n    print(a)", ["Nothing is returned any more."]),
+        ("def f(a):\n    ▮b = {}\n    b[a] = 1▮\n    return b\n", "{a: 1}", ["b is no longer set."]),
+        ("def f(a):\n    ▮b = {}\n    b[a] = 1▮\n    return b\n", "b = {a: 1}", []),
+        ("def f(a):\n    ▮b = 1▮\n\ndef g(b):\n    return b\n", "c = 1", []),
+        ("def f(a):\n    ▮print(a)▮\n", "print(a, size, len(a))", ["size is not defined."]),
+        ("def f(a):\n    ▮print(a)▮\n", "size = 1\nprint([each for each in a], size)", []),
+        ("import os\ndef f(a):\n    ▮print(a)▮\n", "os.print(a)", []),
+    ],
+)
+def test_what_is_less_likely_to_be_meant(marked: str, new: str, told: list[str]) -> None:
+    gap = gap_at_markers(marked)
+    request = FillRequest(
+        task="rewrite",
+        prefix=gap.prefix,
+        old=gap.old,
+        suffix=gap.suffix,
+        language="python",
+        instruction="Make it fast.",
+    )
+    assert doubts(request, new) == told
