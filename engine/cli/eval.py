@@ -79,10 +79,10 @@ def evaluate(
 ) -> None:
     """Fill gaps with known answers, test the results in a sandbox, and print a summary."""
     if rewrites is not None:
-        if tasks is not None or holes is not None or row or all_rows or out is not None:
-            raise BadInput("--rewrites can only be combined with --model, --device, --limit, --seed and --json.")
+        if tasks is not None or holes is not None or all_rows or out is not None:
+            raise BadInput("--rewrites can only be combined with --row, --model, --device, --limit, --seed and --json.")
         with _interruptible(None):
-            _rewrite(rewrites, model, cast("Device", device), limit, seed, as_json=json)
+            _rewrite(rewrites, model, cast("Device", device), row, limit, seed, as_json=json)
         return
     # Imported here because `--help` needs none of it.
     from engine.lab.eval.report import report, tables
@@ -111,23 +111,36 @@ def evaluate(
         console.print(table)
 
 
-def _rewrite(role: Role, name: str, device: Device, limit: int | None, seed: int, *, as_json: bool) -> None:
+def _rewrite(
+    role: Role, name: str, device: Device, rows: Sequence[str], limit: int | None, seed: int, *, as_json: bool
+) -> None:
     """Rewrite by instruction, test the results, and print a summary."""
     from engine.fill.loading import load
-    from engine.lab.eval.rewrites.run import ROW, by_model, evaluate, report, table
+    from engine.lab.eval.rewrites.run import ROW, by_model, by_peer, evaluate, report, table
     from engine.lab.eval.rewrites.tasks import tasks_of
     from engine.lab.eval.rewrites.tests_of import is_run
     from engine.lab.eval.tasks import choose
+    from engine.lab.peer.client import NAME, Beside
 
+    if unknown := [each for each in rows if each not in (ROW, NAME)]:
+        raise BadInput(f"There is no row {unknown[0]!r} of rewrites: name {ROW} or {NAME}.")
     tasks = choose(tasks_of(role), limit, seed)
     console = Console(stderr=True)
     for language in sorted({task.language for task in tasks}):
         if not is_run(language):
             console.print(f"dg-lsp: {language} can't be run here: its rewrites are judged by patterns.")
-    model = load(name, device).model
-    with Progress(TextColumn("rewriting"), BarColumn(), MofNCompleteColumn(), console=console) as progress:
-        bar = progress.add_task("", total=len(tasks))
-        results = evaluate({ROW: by_model(model)}, tasks, lambda: progress.advance(bar))
+    with (
+        Beside(name) as beside,
+        Progress(TextColumn("rewriting"), BarColumn(), MofNCompleteColumn(), console=console) as progress,
+    ):
+        if NAME in rows:
+            # What can't be asked is told before anything is loaded.
+            _ = beside.peer
+        model = load(name, device).model
+        ways = {ROW: by_model(model), NAME: by_peer(beside)}
+        rewriters = {row: ways[row] for row in dict.fromkeys([*rows] or [ROW])}
+        bar = progress.add_task("", total=len(tasks) * len(rewriters))
+        results = evaluate(rewriters, tasks, lambda: progress.advance(bar))
     if as_json:
         about = {"tasks": f"{role} rewrites", "model": name, "device": model.info.device}
         click.echo(json_format.dumps(report(about, results)))

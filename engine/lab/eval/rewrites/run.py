@@ -14,11 +14,15 @@ from rich.text import Text
 from engine.common.percentiles import percentile
 from engine.fill.answering import answering
 from engine.fill.executor import drive
+from engine.fill.rewriting.conversation import answered, conversation
 from engine.lab.eval.rewrites.tasks import RewriteTask
 from engine.lab.eval.rewrites.tests_of import checked
+from engine.lab.peer.client import NAME, Beside
 from engine.models.base import Model
 
 ROW = "dg-lsp"
+_LONG = "long"
+"""The kind of rewrites that change a little of a long selection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,8 @@ class RewriteResult:
     text: str
 
 
+_ROOM = 512
+"""Tokens of an answer at the most, and two for each character that was there."""
 Rewriter = Callable[[RewriteTask], Rewritten]
 
 
@@ -64,6 +70,19 @@ def by_model(model: Model) -> Rewriter:
             forwards=filled.forwards,
             outside=best.swallowed if best else 0,
         )
+
+    return rewrite
+
+
+def by_peer(beside: Beside) -> Rewriter:
+    """llama.cpp's chat is told the same, and what it answers is taken in the same way, but it gets no second try."""
+
+    def rewrite(task: RewriteTask) -> Rewritten:
+        request = task.request()
+        talk = conversation(request)
+        said = beside.peer.chat(talk.messages, max_tokens=_ROOM + 2 * len(task.old))
+        code = said.text.partition("```")[2].partition("\n")[2] if "```" in said.text else said.text
+        return Rewritten(text=answered(request, code, talk.closing), ms=said.ms, forwards=said.tokens)
 
     return rewrite
 
@@ -112,12 +131,27 @@ def figures(results: Sequence[RewriteResult]) -> dict[str, Any]:
 def report(about: dict[str, Any], results: Sequence[RewriteResult]) -> dict[str, Any]:
     """Everything as plain values."""
     rows = {row: figures([each for each in results if each.row == row]) for row in _rows(results)}
-    return {**about, "rows": rows, "results": [asdict(each) for each in results]}
+    return {**about, "rows": rows, "time_ratio": time_ratios(results), "results": [asdict(each) for each in results]}
+
+
+def time_ratios(results: Sequence[RewriteResult]) -> dict[str, float | None]:
+    """Our time by llama.cpp's, the median over all tasks and over long selections; None where there is none."""
+    by_row = {row: {each.task: each for each in results if each.row == row} for row in _rows(results)}
+    ours, peer = by_row.get(ROW, {}), by_row.get(NAME, {})
+    pairs = [(each, peer[task]) for task, each in ours.items() if task in peer and peer[task].ms > 0]
+    long = [pair for pair in pairs if pair[0].task.partition("/")[2].startswith(_LONG)]
+    return {
+        "all": percentile([our.ms / other.ms for our, other in pairs], 50, digits=2),
+        "long": percentile([our.ms / other.ms for our, other in long], 50, digits=2),
+    }
 
 
 def table(title: str, results: Sequence[RewriteResult]) -> Table:
     """The summary for people."""
     made = Table(title=Text(title), box=SIMPLE_HEAD, title_justify="left")
+    ratios = time_ratios(results)
+    if ratios["all"] is not None:
+        made.caption = f"time by {NAME}'s, median: {ratios['all']}; long selections: {ratios['long']}"
     languages = sorted({each.language for each in results})
     columns = ("right", *languages, "silent", "changed outside", "p50 ms", "p95 ms", "passes")
     made.add_column("row", no_wrap=True)
