@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from engine.fill.draft_sources import DraftSources
-from engine.fill.draft_tree import ROOT, ROWS, accepted, tree_of
+from engine.fill.draft_tree import ROOT, ROWS, accepted, of_drafts, tree_of
 from engine.fill.gap import Gap
 from engine.models.base import CausalHead
 
@@ -61,7 +61,8 @@ def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: 
     passes = not text.is_read
     while not greedy.done:
         # One row is that of the text's last token.
-        tree = tree_of(drafts.after(said.ids) if passes else (), known, reach.rows - (not known))
+        following = drafts.after(said.ids) if passes else of_drafts(())
+        tree = tree_of(following, known, reach.rows - (not known), head.cost)
         greedy.logits = head.check(text, tree)
         path, token = accepted(tree, len(known), greedy.next)
         text, known = head.accept(text, path), [] if token is None else [token]

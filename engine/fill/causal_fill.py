@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from engine.common.newlines import with_line_feeds
 from engine.common.request import Cell, Draft, Syntax
 from engine.fill.causal_decoding import Reach, Said, decode
 from engine.fill.draft_sources import DraftSources
-from engine.fill.draft_tree import TokenDraft
+from engine.fill.draft_tree import likeliest
 from engine.fill.ends import Ends
 from engine.fill.executor import Work
 from engine.fill.gap import Gap
@@ -21,6 +22,8 @@ from engine.syntax.questions import ValidatedFill
 
 UNMET = math.log(0.3)
 """Log-probability that a gap ends where neither the model nor what follows the cursor says so."""
+_FOLLOWS = 40
+"""Characters after the cursor that drafts go on with."""
 IDLE = 2
 """Ways more that are tried where the model says at once what follows the cursor, as if nothing were missing."""
 
@@ -31,8 +34,11 @@ def causal_fill(gap: Gap, known: Sequence[Hypothesis], drafted: Sequence[str] = 
     head = gap.model.causal
     assert head is not None
     ends = Ends(gap.request)
-    texts = [gap.guess, *(each.ids for each in known)]
-    texts += [gap.model.tokenize(gap.prompt.head + text) for text in drafted]
+    # Cut into tokens together with what follows, as the last one may hold a line break.
+    follows = with_line_feeds(gap.request.suffix[:_FOLLOWS])
+    texts = [gap.request.guess] if gap.request.guess else []
+    texts += [*(each.text for each in known), *drafted]
+    texts = [gap.model.tokenize(gap.prompt.head + with_line_feeds(text) + follows) for text in texts]
     drafts = DraftSources(gap.prompt.context, gap.prompt.suffix, texts, stops=head.ends)
     reach = Reach(most=gap.budget, reached=lambda said: ends.reached(gap.text(said.ids)))
     begun: Said | None = Said()
@@ -60,9 +66,9 @@ def _answer(gap: Gap, ends: Ends, said: Said) -> str:
 def _draft(gap: Gap, said: Said, ends: Ends, drafts: DraftSources) -> Draft:
     """What a person may see after a pass: what is said stands, what will be checked next is noise."""
     text = gap.text(said.ids)
-    coming = max(drafts.after(said.ids), key=lambda draft: draft.likely, default=TokenDraft(ids=()))
+    coming = likeliest(drafts.after(said.ids))
     cells = [Cell(text=gap.model.detokenize([token]), state="accepted") for token in said.ids]
-    cells += [Cell(text=gap.model.detokenize([token]), state="noise") for token in coming.ids]
+    cells += [Cell(text=gap.model.detokenize([token]), state="noise") for token in coming]
     settled = 0 if gap.request.precedents or gap.request.n > 1 else ends.settled(text)
     return Draft(step=gap.written, text=text[: ends.cut(text)], settled=settled, cells=tuple(cells))
 

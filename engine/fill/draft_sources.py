@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
-from engine.common.sequences import common_head
-from engine.fill.draft_tree import TokenDraft
+from engine.fill.draft_tree import Following
+from engine.fill.ngrams import DISCOUNT, NGrams
 
-LONGEST, SHORTEST = 4, 2
-"""Tokens that have to be the same before what went on there may go on here."""
-AHEAD = 8
-"""Tokens of a draft from the file."""
-PLACES = 3
-"""Different continuations that are looked for in the file."""
-OF_FILE = {1: 0.2, 2: 0.5, 3: 0.65, 4: 0.8}
-"""How likely the next token is the one that followed so many like the last ones."""
-OF_TEXT, OF_SUFFIX, OF_BEGUN_SUFFIX = 0.75, 0.2, 0.9
-"""The same of an answer that somebody else has, of what follows the gap, and of that where it has begun."""
-
+OF_TEXT, OF_SUFFIX, OF_BEGUN_SUFFIX = 0.75, 0.02, 0.9
+"""How likely the next token is that of an answer that somebody else has, the first of what follows the gap, and the
+next of that where it has begun."""
+_AHEAD = 8
+"""Tokens of what follows the gap."""
 _BETWEEN = -1
 """Stands between texts that do not follow each other."""
 
@@ -32,69 +27,41 @@ class DraftSources:
         texts: Sequence[Sequence[int]] = (),
         *,
         stops: frozenset[int] = frozenset(),
-        shortest: int = SHORTEST,
     ) -> None:
-        """`context`: what stands in the file, and in others; `texts`: answers of others, in tokens of the gap; `stops`:
-        tokens that are no text, across which nothing goes on; `shortest`: tokens
-        that have to be the same, at the least."""
-        self._shortest = shortest
-        self._suffix = list(suffix[:AHEAD])
-        self._texts = [[*text, *self._suffix] for text in texts if text]
-        self._stops = stops | {_BETWEEN}
-        before = list(context[1 - LONGEST :])
-        self._pool = [*(token for text in self._texts for token in (*before, *text, _BETWEEN)), *context]
+        """`context`: what stands in the file, and in others; `texts`: answers of others and what follows the gap, in
+        tokens of the gap; `stops`: tokens that are no text, which never come."""
+        self._suffix = list(suffix[:_AHEAD])
+        self._texts = [list(text) for text in texts if text]
+        self._stops = stops
+        self._before = list(context[-len(DISCOUNT) :])
+        answers = (token for text in self._texts for token in (*self._before, *text, _BETWEEN))
+        self._seen = NGrams([*answers, *context])
+        self._said: list[int] = []
 
-    def after(self, written: Sequence[int]) -> list[TokenDraft]:
-        """Drafts of what follows the gap's first tokens `written`, the best sources first."""
-        written = list(written)
-        drafts = [
-            TokenDraft(ids=text[len(written) :], likely=OF_TEXT)
-            for text in self._texts
-            if len(written) < len(text) and text[: len(written)] == written
-        ]
-        drafts += self._of_file(written)
-        begun = self._suffix_begun(written)
-        likely = OF_BEGUN_SUFFIX if begun else OF_SUFFIX
-        return [*drafts, TokenDraft(ids=self._suffix[begun:], likely=likely)]
+    def after(self, said: Sequence[int]) -> Following:
+        """What may follow the gap's first tokens, which the model has said."""
+        said = list(said)
+        if said[: len(self._said)] == self._said:
+            self._seen.add(said[len(self._said) :])
+        else:
+            self._seen.add([_BETWEEN, *self._before, *said])
+        self._said = said
+        return partial(self._following, said)
 
-    def _of_file(self, written: Sequence[int]) -> list[TokenDraft]:
-        found: list[TokenDraft] = []
-        for alike, ids in went_on_at([*self._pool, *written], LONGEST, self._shortest, AHEAD):
-            ids = self._text(ids)
-            if ids and all(common_head(ids, each.ids) < min(len(ids), len(each.ids)) for each in found):
-                found.append(TokenDraft(ids=ids, likely=OF_FILE[alike]))
-                if len(found) == PLACES:
-                    break
-        return found
-
-    def _text(self, ids: Sequence[int]) -> Sequence[int]:
-        """As far as they are text."""
-        return ids[: next((at for at, token in enumerate(ids) if token in self._stops), len(ids))]
+    def _following(self, said: Sequence[int], path: Sequence[int]) -> Mapping[int, float]:
+        written = [*said, *path]
+        size = len(written)
+        found = self._seen.following([*self._before, *written][-len(DISCOUNT) :])
+        more = [(text[size], OF_TEXT) for text in self._texts if size < len(text) and text[:size] == written]
+        if self._suffix:
+            begun = self._suffix_begun(written)
+            more.append((self._suffix[begun], OF_BEGUN_SUFFIX if begun else OF_SUFFIX))
+        for token, likely in more:
+            # Each of them may be right by itself.
+            found[token] = 1 - (1 - found.get(token, 0.0)) * (1 - likely)
+        return {token: likely for token, likely in found.items() if token not in self._stops}
 
     def _suffix_begun(self, written: Sequence[int]) -> int:
         """How many of the last tokens are the suffix's first."""
         most = min(len(written), len(self._suffix) - 1)
         return next((count for count in range(most, 0, -1) if written[-count:] == self._suffix[:count]), 0)
-
-
-def went_on_at(items: Sequence[int], longest: int, shortest: int, count: int) -> Iterator[tuple[int, Sequence[int]]]:
-    """(how many of the last items were the same, at most `count` items that followed there), where `shortest` or more
-    were: the longest first, of those the latest. Of more than `longest` nothing is told."""
-    items = list(items)
-    size = len(items)
-    alike: list[tuple[int, int]] = []
-    end = 0
-    while size > shortest and (end := _index(items, items[-1], end)) < size - 1:
-        end += 1
-        same = 1
-        while same < min(longest, end) and items[end - 1 - same] == items[size - 1 - same]:
-            same += 1
-        if same >= shortest:
-            alike.append((same, end))
-    for same, end in sorted(alike, reverse=True):
-        yield same, items[end : end + count]
-
-
-def _index(items: list[int], item: int, start: int) -> int:
-    """Where it stands next; the last one is always there."""
-    return items.index(item, start)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.models.base import DraftTree
+from engine.models.drafts import linear_cost
 
 ROOT = -1
 """Stands for the last token of the text, from which drafts go on."""
 ROWS = 16
 """Tokens of a tree at the most."""
-ROW_COST = 0.03
-"""What one more row costs, as a share of a pass: 57 ms instead of 46 for eight rows, 71 for sixteen, of 1.5 billion
-parameters in 8 bits on two cores; 22 and 27 of half a billion."""
+LEAST = 0.02
+"""How likely a token is to be said, at the least: no row costs less."""
+_MOST = 0.97
+"""How sure a next token can be."""
+Following = Callable[[Sequence[int]], Mapping[int, float]]
+"""How likely each token is that may follow these, after the text and what is known of what follows it."""
+Cost = Callable[[int], float]
+"""What a pass over so many rows takes, as a multiple of one over a single row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,28 +32,55 @@ class TokenDraft:
     """How often the first of them is what comes, and each further one where those before it are."""
 
 
-def tree_of(
-    drafts: Sequence[TokenDraft], known: Sequence[int] = (), rows: int = ROWS, row_cost: float = ROW_COST
-) -> DraftTree:
-    """Tokens that are `known` to come next, one after the other, and after them those of all drafts that are likely
-    enough to be worth their row, shared beginnings once: `rows` tokens at the most, but all that are known."""
+def tree_of(following: Following, known: Sequence[int] = (), rows: int = ROWS, cost: Cost = linear_cost) -> DraftTree:
+    """Tokens that are `known` to come next, one after the other, and after them the likeliest that may follow, as many
+    as let the most tokens come out of a pass by its time: `rows` tokens at the most, but all that are known."""
     ids, parents = [*known], [*range(ROOT, len(known) + ROOT)]
-    children: dict[tuple[int, int], int] = {}
-    waiting = [(-draft.likely, order, 0, len(known) + ROOT) for order, draft in enumerate(drafts) if draft.ids]
-    heapq.heapify(waiting)
-    while waiting:
-        negative, order, depth, parent = heapq.heappop(waiting)
-        draft = drafts[order]
-        node = children.get((parent, draft.ids[depth]))
-        if node is None:
-            if len(ids) >= rows or -negative < row_cost:
-                break
-            node = children[parent, draft.ids[depth]] = len(ids)
-            ids.append(draft.ids[depth])
-            parents.append(parent)
-        if depth + 1 < len(draft.ids):
-            heapq.heappush(waiting, (negative * draft.likely, order, depth + 1, node))
-    return DraftTree(ids=tuple(ids), parents=tuple(parents))
+    waiting: list[tuple[float, int, int, tuple[int, ...]]] = []
+
+    def wait(parent: int, path: tuple[int, ...], likely: float) -> None:
+        for token, share in following(path).items():
+            if (own := likely * min(share, _MOST)) >= LEAST:
+                heapq.heappush(waiting, (-own, len(waiting), parent, (*path, token)))
+
+    first = len(known)
+    wait(first + ROOT, (), 1.0)
+    # One token comes out of a pass anyway.
+    told, best, kept = 1.0, 1.0 / cost(max(first, 1)), first
+    while waiting and len(ids) < rows:
+        negative, _, parent, path = heapq.heappop(waiting)
+        ids.append(path[-1])
+        parents.append(parent)
+        told -= negative
+        if (rate := told / cost(len(ids))) > best:
+            best, kept = rate, len(ids)
+        wait(len(ids) - 1, path, -negative)
+    return DraftTree(ids=tuple(ids[:kept]), parents=tuple(parents[:kept]))
+
+
+def of_drafts(drafts: Sequence[TokenDraft]) -> Following:
+    """What follows by drafts that are known as wholes."""
+
+    def following(path: Sequence[int]) -> Mapping[int, float]:
+        size, found = len(path), dict[int, float]()
+        for draft in drafts:
+            if size < len(draft.ids) and list(draft.ids[:size]) == list(path):
+                token = draft.ids[size]
+                found[token] = max(found.get(token, 0.0), draft.likely)
+        return found
+
+    return following
+
+
+def likeliest(following: Following, most: int = ROWS) -> list[int]:
+    """The path of the likeliest tokens, as far as each is as likely as not."""
+    path: list[int] = []
+    while len(path) < most:
+        token, likely = max(following(path).items(), key=lambda each: each[1], default=(0, 0.0))
+        if likely < 0.5:
+            break
+        path.append(token)
+    return path
 
 
 def accepted(tree: DraftTree, known: int, choose: Callable[[int], int | None]) -> tuple[list[int], int | None]:

@@ -48,7 +48,7 @@ def second_opinion(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesi
         banned=_banned(gap, end),
         rows=_ROWS,
     )
-    drafts = DraftSources([*gap.suffix, *gap.prompt.context], texts=[each.ids for each in known], shortest=1)
+    drafts = DraftSources([*gap.suffix, *gap.prompt.context], texts=[each.ids for each in known])
     yield from decode(gap, head, said, drafts, reach)
     if said.end is None:
         return []

@@ -220,6 +220,10 @@ class CausalHead(Protocol):
         one causal pass over what of the text was not read yet, and the tree."""
         ...
 
+    def cost(self, rows: int) -> float:
+        """What a pass over so many rows takes, as a multiple of one over a single row."""
+        ...
+
     def accept(self, text: Text, path: Sequence[int]) -> Text:
         """The text with the tokens at `path` added: indices into the tree that it was last checked with, from a root
         on. Their keys and values are kept from the check, nothing is computed again."""

@@ -32,7 +32,7 @@ _MANY_ROWS = 48
 _SCORES = 1 << 18
 """Written down at a time: 1 MB stays in the cache, and larger pieces are given back to the system each time."""
 _LEAST_ROWS = 8
-_ROWS = 8
+LEAST_ROWS = 8
 """Of states in a product in oneDNN's order: a multiple of it."""
 _FEW_ROWS = 32
 """Of states, for which weights are put in order."""
@@ -239,7 +239,7 @@ def _in_even_rows(states: Tensor, dtype: torch.dtype, product: Callable[[Tensor]
 @cache
 def missing_rows(rows: int) -> int:
     """Rows to the next number that oneDNN writes programs for: four to eight in each power of two."""
-    return -rows % max(_ROWS, (1 << (rows - 1).bit_length()) // 8)
+    return -rows % max(LEAST_ROWS, (1 << (rows - 1).bit_length()) // 8)
 
 
 def _pointwise(rows: Tensor, weight: Tensor, bias: Tensor | None, activation: tuple[str, str] = ("none", "")) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from engine.common.request import FillRequest
 from engine.models.base import Capabilities, CausalHead, Context, DraftTree, ModelInfo, Noise, Prompt, Sampling, Text
+from engine.models.drafts import linear_cost
 from engine.models.vocabulary import Vocabulary
 
 WORDS = (b"return", b"self", b"    ", b"\n    ", b")\n", b" =", b"value", b"depth", b" +")
@@ -100,6 +101,9 @@ class Scripted(Capabilities):
         for token, parent in zip(tree.ids, tree.parents, strict=True):
             before.append((*before[parent + 1], token))
         return torch.stack([self._logits(ids) for ids in before])
+
+    def cost(self, rows: int) -> float:
+        return linear_cost(rows)
 
     def accept(self, text: Text, path: Sequence[int]) -> Text:
         return ScriptedText((*text.written, *(self.trees[-1].ids[at] for at in path)))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 
 from engine.common.request import Candidate, Syntax
-from engine.fill.draft_tree import ROOT, accepted, tree_of
+from engine.fill.draft_tree import ROOT, accepted, of_drafts, tree_of
 from engine.fill.rewriting.old_text import OldText
 from engine.models.base import PIECE, CausalHead, Model
 
@@ -71,7 +71,7 @@ def write_answer(
     text, known, followed = head.begin(model.encode(context)), list(begun), len(begun)
     old.write(begun)
     while not choice.done:
-        tree = tree_of(old.drafts(), known)
+        tree = tree_of(of_drafts(old.drafts()), known, cost=head.cost)
         choice.look(head.check(text, tree))
         for at in range(0 if answer.ids else len(begun)):
             choice.take(at + ROOT, begun[at])

@@ -32,7 +32,7 @@ from engine.models.causal.text import CausalContext, CausalText, Checked, seen, 
 from engine.models.checkpoints.directory import Checkpoint
 from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.checkpoints.working import CONTEXT, PASS
-from engine.models.drafts import check_path, depths
+from engine.models.drafts import check_path, depths, linear_cost
 from engine.models.kv_cache import KVCache, Reuse, cache_budget
 from engine.models.logits import Head, Logits
 from engine.models.masked.network import MaskedNetwork
@@ -167,6 +167,9 @@ class Causal(PiecewisePrefill):
         """Of what follows the text, and each token of the tree."""
         assert isinstance(text, CausalText)
         return self.network.logits(self._checked(text, tree))
+
+    def cost(self, rows: int) -> float:
+        return linear_cost(rows)
 
     @torch.inference_mode()
     def accept(self, text: Text, path: Sequence[int]) -> CausalText:

@@ -16,6 +16,7 @@ from engine.models.canvas_model import CanvasModel
 from engine.models.checkpoints.directory import Checkpoint, read_json_if_there
 from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.checkpoints.working import PASS
+from engine.models.drafts import linear_cost
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
 from engine.models.gemma.reading import GapText, Read, Reading
@@ -23,6 +24,7 @@ from engine.models.kv_cache import EncodedContext, Part, Reuse, asked_of, upload
 from engine.models.logits import Logits, log_probabilities
 from engine.models.network import Attend
 from engine.models.piecewise_prefill import PiecewisePrefill
+from engine.models.products import LEAST_ROWS
 from engine.models.prompts.chat import ChatPrompt
 from engine.models.prompts.layout import END, MASK, PAD, RESERVED, WIDTHS
 from engine.models.prompts.tokens import TokenPrompt
@@ -200,6 +202,10 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         keep = partial(text.store.update, reading.length + text.read)
         hidden = self._read_on(reading, keep, first, text.read)[0]
         return hidden if text.last is None else torch.cat((text.last, hidden))
+
+    def cost(self, rows: int) -> float:
+        """oneDNN multiplies so many at the least."""
+        return linear_cost(max(rows, LEAST_ROWS))
 
     @torch.inference_mode()
     def accept(self, text: Text, path: Sequence[int]) -> GapText:

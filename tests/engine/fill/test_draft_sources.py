@@ -2,57 +2,86 @@
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.fill.draft_sources import AHEAD, LONGEST, PLACES, SHORTEST, DraftSources, went_on_at
+from engine.fill.draft_sources import OF_BEGUN_SUFFIX, OF_SUFFIX, OF_TEXT, DraftSources
+from engine.fill.ngrams import DISCOUNT, LESS, NGrams
 
 SUFFIX = [50, 51, 52]
+ANYTHING = st.lists(st.integers(0, 2), max_size=30)
 
 
-def drafts(context: list[int], written: list[int], texts: Sequence[Sequence[int]] = ()) -> list[list[int]]:
-    sources = DraftSources(context, SUFFIX, texts, stops=frozenset((99,)))
-    return [[*each.ids] for each in sources.after(written)]
+def following(
+    context: Sequence[int], said: Sequence[int], path: Sequence[int] = (), texts: Sequence[Sequence[int]] = ()
+) -> dict[int, float]:
+    """What follows the gap's first tokens and a path after them, but for what follows the gap itself."""
+    found = DraftSources(context, SUFFIX, texts, stops=frozenset((99,))).after(said)(path)
+    return {token: likely for token, likely in found.items() if token not in SUFFIX}
 
 
 def test_what_followed_the_same_tokens_in_the_file_may_follow_here():
-    assert drafts([1, 2, 3, 4, 5, 1], [2])[0] == [3, 4, 5, 1, 2]
-    assert drafts([1, 2, 3, 1, 2, 3, 99, 7, 1], [2])[0] == [3]  # nothing goes on across a marker
-    assert drafts([1, 2, 3, 4], [2]) == [SUFFIX]  # one token alone tells too little
+    assert [*following([1, 2, 3, 4, 5, 1], [2])] == [3]
+    assert [*following([1, 2, 3, 4, 5, 1], [2], [3])] == [4]
+    assert following([1, 2, 99, 7, 1], [2]) == {}  # a marker never comes
+    assert following([1, 2, 3, 4], [9]) == {}
 
 
-def test_more_that_is_the_same_is_surer_and_the_last_place_comes_before_others():
-    context = [8, 1, 2, 30, 31, 9, 1, 2, 40, 41, 7, 1, 2, 60, 9, 1]
-    found = DraftSources(context, SUFFIX).after([2])
-    assert [each.ids[0] for each in found[:2]] == [40, 60]
-    assert found[0].likely > found[1].likely
-    assert len(found) <= PLACES + 1
+@pytest.mark.parametrize("size", range(1, len(DISCOUNT) + 1))
+def test_more_that_is_the_same_is_surer(size: int):
+    text = [1, 2, 3, 4]
+    assert NGrams([*text, 5]).following([*[7] * (4 - size), *text[-size:]]) == {5: 1 - DISCOUNT[size - 1]}
 
 
-def test_an_answer_is_drafted_as_far_as_it_is_what_was_said_and_what_follows_the_gap_behind_it():
-    assert drafts([1], [], texts=[[5, 6]])[0] == [5, 6, *SUFFIX]
-    assert drafts([1], [5], texts=[[5, 6]])[0] == [6, *SUFFIX]
+def test_the_latest_counts_most():
+    found = NGrams([1, 2, 3, 8, 1, 2, 4, 8, 1, 2, 5, 8]).following([1, 2])
+    seen = 1 + LESS + LESS**2
+    assert found == pytest.approx({5: (1 - 0.45) / seen, 4: (LESS - 0.45) / seen, 3: (LESS**2 - 0.45) / seen})
+
+
+def test_longer_matches_go_before_shorter_ones():
+    found = NGrams([6, 1, 2, 30, 9, 2, 40, 7, 2, 40]).following([6, 1, 2])
+    assert found[30] == 1 - DISCOUNT[2]
+    assert 0 < found[40] < found[30]
+
+
+@given(ANYTHING, ANYTHING)
+def test_likelihoods_are_shares_and_of_what_followed(items: list[int], last: list[int]):
+    found = NGrams(items).following(last)
+    assert all(0 < likely < 1 for likely in found.values())
+    assert {*found} <= {items[at + 1] for at in range(len(items) - 1) if last and items[at] == last[-1]}
+
+
+@given(ANYTHING, ANYTHING, ANYTHING)
+def test_a_text_that_grows_is_as_one_that_was_there(first: list[int], then: list[int], last: list[int]):
+    grown = NGrams(first)
+    grown.add(then)
+    assert grown.following(last) == NGrams([*first, *then]).following(last)
+
+
+def test_an_answer_is_drafted_as_far_as_it_is_what_was_said():
+    assert following([1], [], [], [[5, 6]])[5] >= OF_TEXT
+    assert following([1], [5], [], [[5, 6]])[6] >= OF_TEXT
+    assert following([1], [], [5], [[5, 6]])[6] >= OF_TEXT
     # Where it was contradicted, it still says what followed the like.
-    assert drafts([1], [4, 3, 6], texts=[[5, 3, 6, 7]])[0] == [7, *SUFFIX]
+    assert [*following([1], [4, 3, 6], [], [[5, 3, 6, 7]])] == [7]
+
+
+def test_several_that_agree_are_surer_than_one():
+    alone = following([1], [], [], [[5]])[5]
+    assert following([5, 5, 1], [], [], [[5], [5]])[5] > alone
 
 
 def test_what_follows_the_gap_goes_on_where_it_has_begun():
-    assert drafts([1], []) == [SUFFIX]
-    assert drafts([1], [9, 50]) == [SUFFIX[1:]]
-    begun, new = (DraftSources([1], SUFFIX).after(written)[-1].likely for written in ([9, 50], [9]))
-    assert begun > new
+    sources = DraftSources([1], SUFFIX)
+    assert sources.after([])(()) == pytest.approx({50: OF_SUFFIX})
+    assert sources.after([9, 50])(()) == pytest.approx({51: OF_BEGUN_SUFFIX})
+    assert sources.after([9, 50])((51,)) == pytest.approx({52: OF_BEGUN_SUFFIX})
 
 
-@given(st.lists(st.integers(0, 2), max_size=30))
-def test_places_are_told_by_what_came_before_them(items: list[int]):
-    found = [*went_on_at(items, LONGEST, SHORTEST, AHEAD)]
-    assert [alike for alike, _ in found] == sorted((alike for alike, _ in found), reverse=True)
-    slow = [
-        (
-            max(same for same in range(min(LONGEST, end) + 1) if items[end - same : end] == items[len(items) - same :]),
-            end,
-        )
-        for end in range(1, len(items))
-    ]
-    wanted = sorted(((alike, end) for alike, end in slow if alike >= SHORTEST), reverse=True)
-    assert found == [(alike, items[end : end + AHEAD]) for alike, end in wanted]
+def test_what_was_said_is_drafted_again():
+    sources = DraftSources([1], ())
+    assert sources.after([5, 6, 7, 5])(()) == {6: 1 - DISCOUNT[0]}
+    # Another way to fill the gap knows of the one before it.
+    assert 7 in sources.after([8, 6])(())

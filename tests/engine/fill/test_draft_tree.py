@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.fill.draft_tree import ROOT, TokenDraft, accepted, tree_of
+from engine.fill.draft_tree import LEAST, ROOT, TokenDraft, accepted, likeliest, of_drafts, tree_of
 from engine.models.base import DraftTree
 
 tokens = st.integers(0, 3)
@@ -25,7 +26,7 @@ def paths(tree: DraftTree) -> list[tuple[int, ...]]:
 def test_a_tree_has_beginnings_of_drafts_each_once_and_no_more_rows_than_it_may(
     drafts: list[TokenDraft], known: list[int], rows: int
 ):
-    tree = tree_of(drafts, known, rows)
+    tree = tree_of(of_drafts(drafts), known, rows)
     assert len(tree.ids) <= max(rows, len(known))
     assert all(parent < at for at, parent in enumerate(tree.parents))
     found = paths(tree)
@@ -38,21 +39,39 @@ def test_a_tree_has_beginnings_of_drafts_each_once_and_no_more_rows_than_it_may(
 @given(st.lists(texts, max_size=4), st.integers(1, 40))
 def test_what_is_surer_comes_first(texts: list[list[int]], rows: int):
     sure = TokenDraft(ids=[9, 9, 9], likely=0.95)
-    tree = tree_of([*(TokenDraft(ids=text, likely=0.3) for text in texts), sure], rows=rows)
+    tree = tree_of(of_drafts([*(TokenDraft(ids=text, likely=0.3) for text in texts), sure]), rows=rows)
     assert paths(tree)[:3] == [(9,), (9, 9), (9, 9, 9)][:rows]
 
 
-def test_a_token_that_hardly_comes_is_not_worth_its_row():
-    tree = tree_of([TokenDraft(ids=[1] * 10, likely=0.5)], row_cost=0.1)
-    assert len(tree.ids) == 3  # 0.5, 0.25, 0.125
-    assert len(tree_of([TokenDraft(ids=[1] * 10, likely=0.5)], row_cost=0.01).ids) == 6
+@pytest.mark.parametrize(("share", "rows"), [(0.03, 4), (0.1, 2), (1.0, 1)])
+def test_a_token_that_hardly_comes_is_not_worth_its_row(share: float, rows: int):
+    following = of_drafts([TokenDraft(ids=[1] * 10, likely=0.5)])  # 0.5, 0.25, 0.125, ...
+
+    def rate(count: int) -> float:
+        return (2 - 0.5**count) / (1 + share * (count - 1))
+
+    tree = tree_of(following, cost=lambda count: 1 + share * (count - 1))
+    assert len(tree.ids) == max(range(1, 8), key=rate) == rows
+
+
+def test_rows_that_cost_nothing_are_used():
+    """A processor multiplies eight rows in the time of one."""
+    tree = tree_of(of_drafts([TokenDraft(ids=[1] * 10, likely=0.6)]), cost=lambda rows: 1.0 if rows <= 8 else 9.0)
+    assert len(tree.ids) == 7  # the next is likelier not to be said than LEAST
+    assert 0.6**8 < LEAST < 0.6**7
+
+
+def test_what_is_likely_goes_on_as_long_as_it_is():
+    sure, unsure = TokenDraft(ids=[4, 5, 6], likely=0.6), TokenDraft(ids=[4, 7], likely=0.4)
+    assert likeliest(of_drafts([sure, unsure])) == [4, 5, 6]
+    assert likeliest(of_drafts([unsure])) == []
 
 
 @given(drafts, texts, texts)
 def test_what_is_accepted_is_what_is_said_and_the_next_token_is_free(
     drafts: list[TokenDraft], known: list[int], wanted: list[int]
 ):
-    tree = tree_of(drafts, known)
+    tree = tree_of(of_drafts(drafts), known)
     said: list[int] = []
 
     def choose(at: int) -> int | None:

@@ -16,7 +16,7 @@ from transformers import DiffusionGemmaForBlockDiffusion
 from engine.common.request import FillRequest, RecentEdit
 from engine.fill.causal_decoding import Reach, Said, decode
 from engine.fill.draft_sources import DraftSources
-from engine.fill.draft_tree import TokenDraft
+from engine.fill.draft_tree import Following, TokenDraft, of_drafts
 from engine.fill.lengths.strategies import ASKED
 from engine.fill.loading import load
 from engine.fill.opening import open_gap
@@ -219,10 +219,10 @@ def test_a_gap_is_written_alike_whatever_is_guessed(asked: DiffusionGemma, begun
     wrong = next(token for token in range(RESERVED, 999) if token not in written)
 
     class Guesses(DraftSources):
-        def after(self, written: Sequence[int]) -> list[TokenDraft]:
+        def after(self, said: Sequence[int]) -> Following:
             nonlocal passes
             passes += 1
-            return [TokenDraft(ids=[*wanted[len(written) :][:right], *[wrong] * (4 - right)], likely=0.95)]
+            return of_drafts([TokenDraft(ids=[*wanted[len(said) :][:right], *[wrong] * (4 - right)], likely=0.95)])
 
     reach = Reach(most=len(written), banned=[END])
     assert [*decode(gap, asked, said, Guesses(()), reach)] == [None] * passes

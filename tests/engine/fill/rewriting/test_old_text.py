@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.fill.draft_tree import ROOT, ROWS, accepted, tree_of
+from engine.fill.draft_tree import ROOT, ROWS, accepted, of_drafts, tree_of
 from engine.fill.rewriting.old_text import OldText
 
 END = 999
@@ -14,7 +14,7 @@ def passes(old: list[int], new: list[int]) -> int:
     """How many passes it takes to write `new`, each token as soon as it is checked."""
     wanted, text, written, known, count = [*new, END], OldText([*old, END]), list[int](), list[int](), 0
     while len(written) < len(wanted):
-        tree = tree_of(text.drafts(), known)
+        tree = tree_of(of_drafts(text.drafts()), known)
         assert len(tree.ids) <= ROWS
         base = len(written) - len(known)
 
