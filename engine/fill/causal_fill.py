@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engine.common.newlines import with_line_feeds
@@ -24,13 +24,15 @@ UNMET = math.log(0.3)
 """Log-probability that a gap ends where neither the model nor what follows the cursor says so."""
 _FOLLOWS = 40
 """Characters after the cursor that drafts go on with."""
+REDONE = 2
+"""Ways more that are tried where the grammar refuses all that was said."""
 IDLE = 2
 """Ways more that are tried where the model says at once what follows the cursor, as if nothing were missing."""
 
 
 def causal_fill(gap: Gap, known: Sequence[Hypothesis], drafted: Sequence[str] = ()) -> Work[list[Hypothesis]]:
-    """What the model says in the gap, as many ways as are asked for. `known`: answers that others have, which are
-    drafts, too; `drafted`: texts that are nothing else."""
+    """What the model says in the gap, as many ways as are asked for, and others where the grammar refuses all of these.
+    `known`: answers that others have, which are drafts, too; `drafted`: texts that are nothing else."""
     head = gap.model.causal
     assert head is not None
     ends = Ends(gap.request)
@@ -42,16 +44,21 @@ def causal_fill(gap: Gap, known: Sequence[Hypothesis], drafted: Sequence[str] = 
     drafts = DraftSources(gap.prompt.context, gap.prompt.suffix, texts, stops=head.ends)
     reach = Reach(most=gap.budget, reached=lambda said: ends.reached(gap.text(said.ids)))
     begun: Said | None = Said()
-    found: list[Said] = []
+    found = list[Said]()
+    answers = _Answers(gap, ends)
     while begun is not None:
         found.append(begun)
         for _ in decode(gap, head, begun, drafts, reach):
-            yield _draft(gap, begun, ends, drafts)
+            yield _draft(gap, begun, ends, drafts, first=len(found) == 1)
         idle = sum(ends.repeats(_answer(gap, ends, each)) for each in found)
-        enough = len(found) >= gap.request.n + min(idle, IDLE)
-        begun = None if enough or gap.should_stop() else _other(gap, ends, found)
-    said = [_hypothesis(gap, ends, each) for each in found if not ends.repeats(_answer(gap, ends, each))]
-    offered = yield from _offered(gap, [each for each in said if each is not None])
+        wanted = gap.request.n + min(idle, IDLE)
+        if len(found) >= wanted:
+            yield from answers.check(found)
+            if answers.offered or not answers.refused or len(found) >= wanted + REDONE:
+                break
+        begun = None if gap.should_stop() else _other(gap, ends, found, answers.wrong_at)
+    yield from answers.check(found)
+    offered = yield from answers.with_heads()
     if len(offered) + len(known) == 1:
         # Nothing to hold it against: that it is read once more, with what follows, would tell nobody anything.
         return [replace(each, read=(*each.logs, math.log(each.likely) - sum(each.logs))) for each in offered]
@@ -63,23 +70,27 @@ def _answer(gap: Gap, ends: Ends, said: Said) -> str:
     return text[: ends.cut(text)]
 
 
-def _draft(gap: Gap, said: Said, ends: Ends, drafts: DraftSources) -> Draft:
-    """What a person may see after a pass: what is said stands, what will be checked next is noise."""
+def _draft(gap: Gap, said: Said, ends: Ends, drafts: DraftSources, *, first: bool) -> Draft:
+    """What a person may see after a pass: what is said stands, what will be checked next is noise. `first`: nothing
+    else was said before it."""
     text = gap.text(said.ids)
     coming = likeliest(drafts.after(said.ids))
     cells = [Cell(text=gap.model.detokenize([token]), state="accepted") for token in said.ids]
     cells += [Cell(text=gap.model.detokenize([token]), state="noise") for token in coming]
-    settled = 0 if gap.request.precedents or gap.request.n > 1 else ends.settled(text)
+    settled = 0 if gap.request.precedents or gap.request.n > 1 or not first else ends.settled(text)
     return Draft(step=gap.written, text=text[: ends.cut(text)], settled=settled, cells=tuple(cells))
 
 
-def _hypothesis(gap: Gap, ends: Ends, said: Said) -> Hypothesis | None:
-    """None where it says no text."""
+def _hypothesis(gap: Gap, ends: Ends, said: Said, *, broken: bool = False) -> Hypothesis | None:
+    """None where it says no text; `broken`: with the line break after it, None where the model says none."""
     head, spelled = gap.prompt.head, gap.model.detokenize(said.ids)
     text = spelled.removeprefix(head)
     if not spelled.startswith(head):
         return None
-    cut = text[: ends.cut(text)]
+    size = ends.cut(text)
+    if broken and not text.startswith("\n", size):
+        return None
+    cut = text[: size + broken]
     size, bounds = len(head) + len(cut), token_bounds(gap.model, said.ids)
     count = sum(start < size for start in bounds[:-1])
     ids, logs = said.ids[:count], said.logs[:count]
@@ -102,12 +113,14 @@ def _hypothesis(gap: Gap, ends: Ends, said: Said) -> Hypothesis | None:
     )
 
 
-def _other(gap: Gap, ends: Ends, found: Sequence[Said]) -> Said | None:
-    """How the likeliest way begins that was not taken yet: what was said up to a token, and another one there."""
+def _other(gap: Gap, ends: Ends, found: Sequence[Said], wrong_at: Mapping[int, int]) -> Said | None:
+    """How the likeliest way begins that was not taken yet: what was said up to a token, and another one there.
+    `wrong_at`: where in the text of some of them a problem begins, after which another token helps nobody."""
     taken = {tuple(said.ids[: at + 1]) for said in found for at in range(len(said.ids))}
     ways: list[tuple[float, Said]] = []
-    for said in found:
+    for number, said in enumerate(found):
         bounds, end = token_bounds(gap.model, said.ids), ends.cut(gap.text(said.ids))
+        end = min(end, wrong_at.get(number, end) + 1)
         for at, (log, token) in enumerate(said.others):
             in_gap = 0 <= bounds[at] - len(gap.prompt.head) < end
             if in_gap and gap.is_text(token) and (*said.ids[:at], token) not in taken:
@@ -119,24 +132,55 @@ def _other(gap: Gap, ends: Ends, found: Sequence[Said]) -> Said | None:
     return max(ways, key=lambda way: way[0])[1] if ways else None
 
 
-def _offered(gap: Gap, said: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
-    """Those that may stand in the gap as they are; where they are too few, the heads of others that may."""
-    language = language_of(gap.request.language)
-    if language is None:
-        return [_checked(gap, each, belonging(gap.request, each.text)) for each in said]
-    whole, broken = list[Hypothesis](), list[Hypothesis]()
-    for each, found in zip(said, (yield from _validated(gap, language, said)), strict=True):
-        if found and found.verdict and found.verdict.problems:
-            broken.append(each)
-        elif found:
-            whole.append(_checked(gap, each, found))
-    if not broken or len(whole) >= gap.request.n:
-        return whole
-    heads = yield from _validated(gap, language, broken, cut=True)
-    cut = [
-        _checked(gap, each, found, "cut") for each, found in zip(broken, heads, strict=True) if found and found.verdict
-    ]
-    return [*whole, *cut]
+class _Answers:
+    """What was said, checked by the grammar."""
+
+    def __init__(self, gap: Gap, ends: Ends) -> None:
+        self._gap, self._ends = gap, ends
+        self._language = language_of(gap.request.language)
+        self._count = 0
+        """How many were checked."""
+        self.offered: list[Hypothesis] = []
+        """Those that may stand in the gap as they are."""
+        self.refused: list[Hypothesis] = []
+        self.wrong_at: dict[int, int] = {}
+        """Where the first problem of each of these begins, by its number among all."""
+
+    def check(self, found: Sequence[Said]) -> Work[None]:
+        """Those of all that were found until now that were not checked yet."""
+        gap, ends, fresh = self._gap, self._ends, range(self._count, len(found))
+        self._count = len(found)
+        told = [number for number in fresh if not ends.repeats(_answer(gap, ends, found[number]))]
+        said = {number: each for number in told if (each := _hypothesis(gap, ends, found[number]))}
+        if self._language is None:
+            self.offered += [_checked(gap, each, belonging(gap.request, each.text)) for each in said.values()]
+            return
+        # What follows the cursor may have to stand in a line of its own, as the model says it.
+        further = [number for number in said if ends.goes_on]
+        broken = {number: each for number in further if (each := _hypothesis(gap, ends, found[number], broken=True))}
+        ways = [*said.items(), *broken.items()]
+        answers = yield from _validated(gap, self._language, [each for _, each in ways])
+        clean = dict[int, Hypothesis]()
+        for (number, each), answer in zip(ways, answers, strict=True):
+            if answer and answer.verdict and answer.verdict.problems:
+                first = min(problem.start for problem in answer.verdict.problems)
+                self.wrong_at[number] = max(first, self.wrong_at.get(number, 0))
+            elif answer:
+                clean.setdefault(number, _checked(gap, each, answer, "repaired" if self.refused else "ok"))
+        self.offered += [clean[number] for number in said if number in clean]
+        self.refused += [each for number, each in said.items() if number in self.wrong_at and number not in clean]
+
+    def with_heads(self) -> Work[list[Hypothesis]]:
+        """What is offered; where that is too little, the heads of others that may stand in the gap, too."""
+        if self._language is None or not self.refused or len(self.offered) >= self._gap.request.n:
+            return self.offered
+        heads = yield from _validated(self._gap, self._language, self.refused, cut=True)
+        cut = [
+            _checked(self._gap, each, found, "cut")
+            for each, found in zip(self.refused, heads, strict=True)
+            if found and found.verdict
+        ]
+        return [*self.offered, *cut]
 
 
 def _validated(

@@ -40,6 +40,11 @@ class Ends:
         self._next = lines[self._blank] if self._blank < len(lines) else ""
         """The first line after the cursor with something in it."""
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether something follows the cursor in its line."""
+        return bool(self._rest.strip())
+
     def reached(self, said: str) -> bool:
         """Whether a text need not go on."""
         return self._found(said, whole=False) is not None

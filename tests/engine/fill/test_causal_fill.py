@@ -80,6 +80,29 @@ def test_what_does_not_parse_is_cut():
     assert text(filled) == " depth"
 
 
+def test_where_the_grammar_refuses_what_is_said_another_way_is_tried_from_the_problem_on():
+    # The likelier way to go on otherwise is after the problem, where it helps nobody.
+    model = scripted(BOX, " )depth + 1", sure=0.9)
+    head = len(head_of(model, BOX))
+    model.instead = (head + 1, f"depth + 2{AFTER}")
+    filled = answer(model, replace(BOX, single_line=True))
+    assert [(each.text, each.syntax) for each in filled.candidates] == [(" depth + 2", "repaired")]
+
+
+def test_what_the_grammar_refuses_any_way_is_cut_after_a_few():
+    model = scripted(BOX, " depth\n        else x y z", sure=0.999)
+    filled = answer(model, replace(BOX, suffix=""))
+    assert [(each.text, each.syntax) for each in filled.candidates] == [(" depth", "cut")]
+    once = len(model.tokenize(model.says)) // 3
+    assert once <= filled.forwards <= 4 * once
+
+
+def test_what_follows_the_cursor_gets_a_line_of_its_own_where_the_model_says_so_and_the_grammar():
+    request = FillRequest(prefix="def f(l):\n    e", suffix="    o = l[1::2]\n    return e, o\n", language="python")
+    filled = answer(scripted(request, " = l[::2]\n    o = l"), request)
+    assert [(each.text, each.syntax) for each in filled.candidates] == [(" = l[::2]\n", "ok")]
+
+
 def test_other_ways_branch_where_the_model_is_least_sure():
     model = scripted(BOX, f" depth + 1{AFTER}", instead=(6, f" + 2{AFTER}"), sure=0.6)
     model.instead = (len(head_of(model, BOX)) + len(" depth + "), f"2{AFTER}")
