@@ -42,6 +42,7 @@ _INTERRUPTED = 130
     metavar="DIR|development|reported",
     help="Instead: gaps in a folder's code, or the reserved gaps.",
 )
+@click.option("--hand", is_flag=True, help="Instead: 20 gaps of every day, written by hand, with tests.")
 @click.option(
     "--rewrites",
     type=click.Choice(["development", "reported"]),
@@ -65,6 +66,7 @@ _INTERRUPTED = 130
 def evaluate(
     tasks: Path | None,
     holes: Path | None,
+    hand: bool,
     rewrites: Role | None,
     lang: str | None,
     limit: int | None,
@@ -92,7 +94,7 @@ def evaluate(
 
     with _interruptible(out), Beside(model) as beside:
         rows = chosen_rows([*(each.name for each in ROWS if all_rows), *row] or [ADAPTIVE], beside)
-        chosen, source = chosen_tasks(tasks, holes, lang, limit, seed)
+        chosen, source = chosen_tasks(tasks, holes, lang, limit, seed, hand=hand)
         about = {"model": model, "weights": _weights(model), "seed": seed, "max_tokens": max_tokens, **source}
         with Results(out, about, ", or choose another --out") as results:
             if all((row.name, task.name) in results for row in rows for task in chosen):
@@ -161,12 +163,17 @@ def _interruptible(out: Path | None) -> Generator[None]:
 
 
 def chosen_tasks(
-    tasks: Path | None, holes: Path | None, lang: str | None, limit: int | None, seed: int
+    tasks: Path | None, holes: Path | None, lang: str | None, limit: int | None, seed: int, *, hand: bool = False
 ) -> tuple[list[EvalTask], dict[str, str]]:
     """The tasks, and a description of their source. Raises BadInput."""
+    from engine.lab.eval.hand.cases import hand_cases
     from engine.lab.eval.reserved.packages import Role, reserved_tasks
     from engine.lab.eval.tasks import STANDARD_COUNT, choose, code_holes, read_tasks
 
+    if hand:
+        if tasks is not None or holes is not None or lang:
+            raise BadInput("--hand names tasks itself: leave out files, --holes and --lang.")
+        return choose(hand_cases(), limit, seed), {"tasks": "cases by hand"}
     if tasks is not None and holes is None:
         if lang:
             raise BadInput("--lang belongs to --holes: leave it out.")
@@ -179,7 +186,7 @@ def chosen_tasks(
             return gaps, {"tasks": f"{split} gaps in reserved packages"}
         # The tasks' names identify the files' contents.
         return code_holes(holes, lang, limit, seed), {"tasks": f"gaps in {holes.resolve().name}"}
-    raise BadInput("Give either a file of tasks, or a folder with --holes.")
+    raise BadInput("Give a file of tasks, a folder with --holes, or --hand.")
 
 
 def _weights(name: str) -> str:

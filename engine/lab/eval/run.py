@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from rapidfuzz.distance import Levenshtein
 
 from engine.lab.eval.results import Result, Results
 from engine.lab.eval.rows import EvalRow
-from engine.lab.eval.sandbox import SandboxResult, run_test
+from engine.lab.eval.sandbox import SandboxResult, run_program, run_test, standard_limits
 from engine.lab.eval.tasks import EvalTask
 from engine.models.base import Model
 from engine.syntax.budget import Budget
@@ -27,6 +28,8 @@ WORKERS = max(1, (os.cpu_count() or 2) // 2)
 _MOST_PENDING = 64
 """Fills that may wait for their test, so that memory stays bounded."""
 _SYNTAX_MS = 2000.0
+_TOLD = 300
+"""Characters of what a test said, at the most."""
 _PULSE_S = 0.2
 _Testing = Future[SandboxResult | None]
 _NO_TEST = _Testing()
@@ -97,7 +100,7 @@ def _filled(model: Model, row: EvalRow, task: EvalTask, seed: int, max_tokens: i
         similarity=round(Levenshtein.normalized_similarity(text, task.truth), 4),
         syntax=syntax,
         clean=is_clean(task, text),
-        passed=False if refused else None,
+        passed=False if refused else text.strip() in task.right if task.right else None,
         reason=refused,
         steps=filled.steps,
         forwards=filled.forwards,
@@ -124,14 +127,19 @@ def is_clean(task: EvalTask, text: str) -> bool | None:
 
 def syntax_error(task: EvalTask, text: str) -> str:
     """Why Python does not even begin with a text that has tests: a sandbox would cost a hundred times as much."""
-    refused = diagnose(task.prefix + text + task.suffix) if task.check else None
+    refused = diagnose(task.prefix + text + task.suffix) if task.check or task.asserts else None
     return f"SyntaxError: {refused.message}" if refused else ""
 
 
 def run_tests(task: EvalTask, text: str, should_stop: Callable[[], bool] = lambda: False) -> SandboxResult | None:
     """Whether the task's own tests pass with `text` in the gap; None where there are none. It means nothing once
     `should_stop`, which ends them."""
+    source = task.prefix + text + task.suffix
+    if task.asserts:
+        done = secrets.token_hex(8)
+        ran = run_program(f"{source}\n{task.asserts}\nprint({done!r})\n", standard_limits())
+        passed = ran.code == 0 and ran.output.rstrip().endswith(done)
+        return SandboxResult(passed=passed, reason="" if passed else ran.output[-_TOLD:].strip())
     if task.check is None:
         return None
-    source = task.prefix + text + task.suffix
     return run_test(source, task.check.test, task.check.entry_point, should_stop=should_stop)

@@ -57,6 +57,10 @@ class EvalTask:
     truth: str
     check: UnitTest | None = None
     """None: nothing to run, the text alone is compared."""
+    asserts: str = ""
+    """Python that fails after a file that is wrong."""
+    right: tuple[str, ...] = ()
+    """Where nothing is run, the texts that are right; blank ends do not count. None of them: only the truth is."""
 
     def request(self, **more: Any) -> FillRequest:
         return FillRequest(prefix=self.prefix, suffix=self.suffix, language=self.language, **more)
