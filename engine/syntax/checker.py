@@ -31,7 +31,8 @@ from engine.syntax.wire import MOST_NBYTES, packed_question, unpacked_reply
 _log = logging.getLogger(__name__)
 COMMAND = python_module("engine.syntax.child")
 _SLOWER = 4.0
-"""Time on the wall for each of the processor: a machine that is busy with other things is no document's fault."""
+"""Time on the wall for each of the processor, for a child that does not run; one that only waits for its turn on a busy
+machine is no document's fault, and gets all of the processor's time that it may take."""
 _GRACE_S = 0.25
 """Of processor time, what a child that stops by itself may be late."""
 _TICK_S, _LEAST_TICK_S = 0.25, 0.02
@@ -220,7 +221,7 @@ class Checker:
         budget_ms = self._suspects.budget_ms(question.text, question.language, ticket.check.budget_ms)
         watch = _Watch(self._loop, child, budget_ms / 1000, ticket.wanted)
         try:
-            child.stdin.write(packed_question(question, budget_ms, (watch.limit_s + _LONG_S) * 1000))
+            child.stdin.write(packed_question(question, budget_ms, (watch.most_s + _LONG_S) * 1000))
             nbytes = announced(await child.stdout.readexactly(HEAD_NBYTES), MOST_NBYTES)
             reply, out_of_time = unpacked_reply(await child.stdout.readexactly(nbytes), question)
         except (OSError, asyncio.IncompleteReadError, ProtocolError) as error:
@@ -289,11 +290,10 @@ class _Watch:
         wanted: Callable[[], bool],
     ) -> None:
         self._loop, self._child, self._wanted = loop, child, wanted
-        self._most_s = budget_s + _GRACE_S
+        self.most_s = budget_s + _GRACE_S
+        """Of the processor."""
         self._began = loop.time()
         self._spent_before_s: float | None = None
-        self.limit_s = _SLOWER * self._most_s
-        """By the clock on the wall."""
         self.killed = self.given_up = False
         self._timer = loop.call_later(_TICK_S, self._look)
 
@@ -307,14 +307,23 @@ class _Watch:
         # It is not asked how long the process has run before each question: few come to a first look.
         if self._spent_before_s is None:
             self._spent_before_s = spent_s - min(passed_s, _TICK_S)
-        self.given_up = self._most_s > _LONG_S and passed_s >= _LONG_S and not self._wanted()
-        left_s = min(self.limit_s - passed_s, self._most_s - (spent_s - self._spent_before_s))
+        self.given_up = self.most_s > _LONG_S and passed_s >= _LONG_S and not self._wanted()
+        left_s = self.most_s - (spent_s - self._spent_before_s)
+        if not self._is_running():
+            left_s = min(left_s, _SLOWER * self.most_s - passed_s)
         if self.given_up or left_s <= 0:
             self.killed = True
             with contextlib.suppress(ProcessLookupError):
                 self._child.kill()
         else:
             self._timer = self._loop.call_later(min(_TICK_S, max(left_s, _LEAST_TICK_S)), self._look)
+
+    def _is_running(self) -> bool:
+        """Or waits for its turn; Windows does not tell."""
+        try:
+            return sys.platform != "win32" and psutil.Process(self._child.pid).status() == psutil.STATUS_RUNNING
+        except psutil.Error:
+            return False
 
     def _spent_s(self) -> float:
         try:

@@ -65,10 +65,10 @@ def _limit() -> None:
 
 
 def _end_after(ms: float) -> None:
-    """Have the system end this process then, unless it is told otherwise (0) before: an engine that was killed ends
-    nobody, and a parser may never look up."""
+    """Have the system end this process after so much of the processor's time, unless it is told otherwise (0) before:
+    an engine that was killed ends nobody, and a parser may never look up."""
     if sys.platform != "win32":
-        signal.setitimer(signal.ITIMER_REAL, ms / 1000)
+        signal.setitimer(signal.ITIMER_PROF, ms / 1000)
 
 
 if __name__ == "__main__":

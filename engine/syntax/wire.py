@@ -46,7 +46,7 @@ def read_frame(source: IO[bytes]) -> dict[str, Any] | None:
 
 
 def packed_question(question: Question, budget_ms: float, limit_ms: float) -> bytes:
-    """A question as a frame. The child ends itself after `limit_ms`, whatever it does."""
+    """A question as a frame. The child ends itself after `limit_ms` of the processor, whatever it does."""
     return framed({"budget_ms": budget_ms, "limit_ms": limit_ms, "asked": plain(question)})
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from engine.common.analysis import Analysis, SyntaxErrorRegion
 from engine.common.errors import MalformedMessage
-from engine.syntax.checker import Checker, Ticket, rest_s
+from engine.syntax.checker import Checker, Ticket, _Watch, rest_s
 from engine.syntax.questions import (
     AnalyzeText,
     CallsToChange,
@@ -40,6 +40,7 @@ from engine.syntax.wire import framed, unpacked_reply
 CRASHES = "- " * 254
 """In YAML: its scanner writes its state behind the end of a buffer."""
 NEVER_ENDS = "import sys, time\nsys.stdin.buffer.read(1)\ntime.sleep(600)"
+BUSY = "import sys\nsys.stdin.buffer.read(1)\nwhile True: pass"
 WAIT_S = 60.0
 
 
@@ -144,6 +145,19 @@ async def test_what_never_ends_is_killed_at_its_deadline():
         assert checker.aside == 0
         assert await asked(checker, call(), budget_ms=50) is None
         assert checker.aside == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell")
+@pytest.mark.asyncio
+async def test_what_gets_little_of_a_busy_processor_is_not_killed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_Watch, "_spent_s", lambda watch: 0.0)
+    async with checking(sys.executable, "-c", BUSY) as checker:
+        answer = asyncio.ensure_future(asked(checker, call(), budget_ms=50))
+        await asyncio.sleep(2)
+        assert not answer.done()
+        assert checker.restarts == 0
+        psutil.Process(checker.pid).suspend()
+        assert await answer is None
 
 
 @pytest.mark.asyncio
