@@ -87,7 +87,8 @@ class EngineClient:
         """Syntax errors in a text, the placeholder at a cursor, and what could be done with the selection from `start`
         to it, without the model. Raises EngineFailure."""
         message = messages.Analyze(id=next(self._ids), text=text, cursor=cursor, start=start, language=language)
-        return (await self._ask(message, messages.AnalyzeReply, self.timeouts.analyze_s)).analysis
+        bound_s = self.timeouts.analyze_s + self.timeouts.grace_s
+        return (await self._ask(message, messages.AnalyzeReply, bound_s)).analysis
 
     async def warm(self) -> None:
         """Load the weights if they are not loaded. Raises EngineFailure."""

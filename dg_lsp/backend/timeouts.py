@@ -28,7 +28,7 @@ class Timeouts:
     edit_s: float = 600.0
     """For an edit, which the user waits for and can cancel."""
     analyze_s: float = 1.5
-    """For an analysis without the model; a list of code actions is of no use later."""
+    """For an analysis without the model, as the engine bounds it; a list of code actions is of no use later."""
     learn_s: float = 1.0
     """For the engine's status, where an answer waits for it."""
     load_s: float = 60.0

@@ -12,6 +12,8 @@ from tests.e2e.test_edits import actions, applies, at, plain, ranged
 from tests.e2e.window import window
 from tests.engine.processes import home, running
 
+NAMED = "Use an f-string"
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OLD = 'def label(name: str) -> str:\n    """A label."""\n    return "%s:" % name\n'
@@ -49,7 +51,7 @@ async def one():
 
 async def chosen(held: Any, title: str, place: dict[str, Any], **context: Any) -> str:
     """The text after an action of that title was run."""
-    (action,) = [each for each in await actions(held, place, **context) if each["title"] == title]
+    (action,) = [each for each in await actions(held, place, [title], **context) if each["title"] == title]
     answer = await held.request("workspace/executeCommand", plain(action["command"]))
     assert answer["applied"], answer
     return held.editor.buffer.text
@@ -57,16 +59,16 @@ async def chosen(held: Any, title: str, place: dict[str, Any], **context: Any) -
 
 async def test_what_the_grammar_says_is_offered_and_done(one):
     one.open(OLD)
-    titles = [each["title"] for each in await actions(one, ranged(one, OLD.strip()))]
-    assert titles == ["Rewrite selection", "Log it", "Use an f-string"]
-    assert await chosen(one, "Use an f-string", ranged(one, OLD.strip())) == NEW
+    titles = [each["title"] for each in await actions(one, ranged(one, OLD.strip()), [NAMED])]
+    assert titles == ["Rewrite selection", "Log it", NAMED]
+    assert await chosen(one, NAMED, ranged(one, OLD.strip())) == NEW
 
 
 async def test_the_function_in_whose_first_line_the_cursor_is_is_meant_without_a_selection(one):
     one.open(OLD)
-    assert await chosen(one, "Use an f-string", at(0, 6)) == NEW
+    assert await chosen(one, NAMED, at(0, 6)) == NEW
     one.open(OLD)
-    assert "Use an f-string" not in [each["title"] for each in await actions(one, at(1, 6))]
+    assert NAMED not in [each["title"] for each in await actions(one, at(1, 6))]
 
 
 async def test_the_users_own_rewrites_are_offered(one):
