@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, islice, pairwise
 
 from engine.common.analysis import SyntaxErrorRegion
@@ -39,8 +39,13 @@ _WORD_CHARS = 80
 """Of a word that may be two, between which something is missing."""
 _SURPLUS = 3.0
 """What it costs to take a bracket away."""
+_OUTSIDE = 4.0
+"""To close a bracket in the middle of a line that looks as if it were closed."""
 _NEVER = 99.0
 """What no person would leave out."""
+_CONTRACTED = re.compile(r"(?<=\w)'(?=(?:s|t|m|d|re|ve|ll)\b)")
+_HEADS = {"if": "; then", "elif": "; then", "for": "; do", "while": "; do", "until": "; do"}
+"""How a shell's heads end."""
 _VALUES = frozenset(("false", "nil", "none", "null", "self", "super", "this", "true", "undefined"))
 """Words that are a value by themselves: where one would make a line whole, something else may be missing, too."""
 LEAST_LIKELY = 9.0
@@ -63,7 +68,8 @@ class Insertion:
 
 def insertions(text: ParsedText, region: SyntaxErrorRegion) -> list[Insertion]:
     """Everything that may be missing near an error region, likeliest first, nothing twice."""
-    thought = islice(_Near(text, region).all(), _MOST)
+    near = _Near(text, region)
+    thought = map(near.with_line_end, islice(near.all(), _MOST))
     best: dict[tuple[int, str, int], Insertion] = {}
     for each in sorted(each for each in thought if each.cost <= LEAST_LIKELY):
         at, said = each.at, each.text
@@ -108,13 +114,15 @@ class _Near:
     def all(self) -> Iterator[Insertion]:
         """In no order."""
         unpaired = 0
-        for each in (*self._quotes(), *self._closers(), *self._openers()):
+        for each in (*self._quotes(), *self._closers(), *self._openers(), *self._interpolations()):
             unpaired += 1
             yield each
         if self._pairing.pending:
             # What follows is taken for what it is not.
             return
-        yield from self._block_ends()
+        if not self._grammar.lexes:
+            yield from self._unlexed()
+        yield from (*self._heads(), *self._block_ends())
         handicap = 4.0 if unpaired else 0.0
         for place in self._places(self._window()):
             away = handicap + self._away(place.at)
@@ -122,6 +130,11 @@ class _Near:
                 yield Insertion(away + self._colon(place), place.at, ":")
                 yield Insertion(away + self._comma(place), place.at, ",")
             yield from self._keywords(place, away)
+
+    def with_line_end(self, each: Insertion) -> Insertion:
+        """A new last line ends as the one before it."""
+        last = each.text and each.at == len(self._source) and self._source[-1] == "\n"
+        return replace(each, text=each.text + "\n") if last else each
 
     # Where to look
 
@@ -196,8 +209,38 @@ class _Near:
                 quote = next(each.closer for each in self._opaque if each.start == start)
                 for place in self._places([line], inside=True):
                     yield Insertion(self._quote(place), place.at, quote)
+                for found in _CONTRACTED.finditer(self._lines[line]):
+                    yield Insertion(0.0, self._starts[line] + found.start(), "\\")
         if pending and pending.kind == "string":
             yield from self._across_lines(pending.closer)
+
+    def _interpolations(self) -> Iterator[Insertion]:
+        """What ends the code in a string."""
+        lines = self._window()
+        for each in self._ended:
+            said = self._source[each.start : each.end]
+            line = self._line_of(each.start)
+            if each.kind == "string" and line in lines and said.count("{") > said.count("}"):
+                opener = each.start + said.rfind("{")
+                places = self._places([self._line_of(opener)], inside=True)
+                yield from (_in_text(place, "}") for place in places if opener < place.at < each.end)
+
+    def _unlexed(self) -> Iterator[Insertion]:
+        """Quotes and brackets without a partner in their line, where nothing tells strings from code."""
+        for line in self._window():
+            said = self._lines[line]
+            for mark in "\"'":
+                quotes = [*re.finditer(rf"(?<!\\){mark}", said)]
+                for place in self._places([line]) if len(quotes) % 2 else ():
+                    at = place.at - self._starts[line] - quotes[-1].start()
+                    if at > 0:
+                        yield _in_text(place, mark)
+                    elif not re.match(r"(?<!\w).\S", said[quotes[-1].start() - 1 :]):
+                        yield Insertion(self._quote(place), place.at, mark)
+            for opener, closer in PARTNER.items():
+                if said.count(opener) > said.count(closer):
+                    last = self._starts[line] + said.rfind(opener)
+                    yield from (_in_text(place, closer) for place in self._places([line]) if place.at > last)
 
     def _across_lines(self, quote: str) -> Iterator[Insertion]:
         """Where strings of several lines may begin or end. One quote too few turns text and code around for the rest of
@@ -276,10 +319,14 @@ class _Near:
         for opener, closer in self._suspects():
             first = self._line_of(opener)
             margin = indentation(self._lines[first])
-            for line in range(first, min(self._extent(first, margin), first + _REACH)):
+            for line in range(first, min(first + _REACH, len(self._lines))):
+                is_outside = line > first and self._is_outside(line, margin)
                 for place in self._places([line]):
                     if place.at > opener:
-                        yield Insertion(self._closer(place, margin) + 0.05 * (line - first), place.at, closer)
+                        cost = self._closer(place, margin) + 0.05 * (line - first)
+                        yield Insertion(cost + _OUTSIDE * (is_outside and not place.first), place.at, closer)
+                if is_outside:
+                    break
 
     def _suspects(self) -> list[tuple[int, str]]:
         """Brackets that may lack their partner, and what would close them."""
@@ -298,13 +345,10 @@ class _Near:
         begins = closing.lstrip().startswith((*_CLOSERS,)) and self._line_of(start) < self._line_of(end)
         return begins and indentation(opening) != indentation(closing)
 
-    def _extent(self, first: int, margin: int) -> int:
-        """The line before which a bracket that was opened in the line `first` ends, judged by indentation."""
-        for line in range(first + 1, len(self._lines)):
-            said = self._lines[line]
-            if said.strip() and indentation(said) <= margin and said.lstrip()[0] not in _CLOSERS:
-                return line + 1
-        return len(self._lines)
+    def _is_outside(self, line: int, margin: int) -> bool:
+        """Whether a bracket that was opened in a line above is closed before this one, judged by indentation."""
+        said = self._lines[line]
+        return bool(said.strip()) and indentation(said) <= margin and said.lstrip()[0] not in _CLOSERS
 
     def _closer(self, place: _Slot, margin: int) -> float:
         if place.split:
@@ -375,17 +419,34 @@ class _Near:
                 cost = (0.0 if fits else 3.0) + 0.02 * abs(line - first)
                 yield from (Insertion(cost, self._starts[line] + len(said), word) for word in words)
 
+    def _heads(self) -> Iterator[Insertion]:
+        """What ends the head of a block in a shell."""
+        for line in self._window() if "fi" in self._grammar.ends.split() else ():
+            said = self._lines[line].rstrip()
+            end = _HEADS.get((said.split() or [""])[0])
+            if end and not said.endswith(end.split()[1]):
+                # The semicolon may be there.
+                yield Insertion(
+                    0.5 + self._away(self._starts[line]), self._starts[line] + len(said), end[said.endswith(";") :]
+                )
+
     def _colon(self, place: _Slot) -> float:
-        if place.split or not place.before:
+        if place.split:
+            return self._halves(place)
+        if not place.before:
             return 5.0
         return 0.0 if self._ends_line(place.at) else 1.5
 
     def _comma(self, place: _Slot) -> float:
         if place.split:
-            return 6.0
+            return 1.0 + self._halves(place)
         if not place.before or place.before in _OPENERS + ",":
             return 5.0
         return 0.0 if place.after in ("", "\n") else 1.0
+
+    def _halves(self, place: _Slot) -> float:
+        """For a mark inside a word."""
+        return 5.0 if {place.before, place.after} <= self._words else _NEVER
 
     def _keywords(self, place: _Slot, away: float) -> Iterator[Insertion]:
         """Words that are never names, with the blanks that they need."""
@@ -401,7 +462,15 @@ class _Near:
         words = (word for word in self._grammar.keywords.split() if word.lower() not in _VALUES)
         for word in dict.fromkeys((*words, *ends)):
             # A block ends in the middle of a line only where it was written on that line.
-            yield Insertion(away + (6.0 if word in ends else cost), place.at, lead + word + trail)
+            least = cost if word not in ends else _NEVER if place.first and trail else 6.0
+            yield Insertion(away + least, place.at, lead + word + trail)
+
+
+def _in_text(place: _Slot, closer: str) -> Insertion:
+    """A closer in a string, or where nothing tells strings from code: it ends a value."""
+    if place.split or not place.before or place.before in _OPENERS:
+        return Insertion(_NEVER if place.split else 3.0, place.at, closer)
+    return Insertion(0.0 if place.after in ("", "\n", *"\"'`", *_CLOSERS) else 1.0, place.at, closer)
 
 
 def _misplaced(looks: Sequence[str]) -> list[int]:

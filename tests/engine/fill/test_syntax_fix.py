@@ -194,7 +194,7 @@ AREA = "def area(w, h):\n    return w * h\n\n\n"
 def check_mended(bundled, marked: str, language: str = "python"):
     """`⟦x⟧` marks what was left out: with it, the text is as its author wanted it."""
     whole = marked.replace("⟦", "").replace("⟧", "")
-    broken = re.sub("⟦.*?⟧", "", marked)
+    broken = re.sub("⟦.*?⟧", "", marked, flags=re.DOTALL)
     assert not is_sound(broken, language)
     request = FillRequest(task="fix", prefix="", old=broken, suffix="", language=language)
     candidates = drive(bundled, answering(bundled, request)).candidates
@@ -221,6 +221,9 @@ def check_mended(bundled, marked: str, language: str = "python"):
         "⟦import⟧ os\nprint(os.sep)\n",
         'def f():\n    """Doc.⟦"""⟧\n    return 1\n\n\ndef g():\n    """Doc of g."""\n    return 2\n',
         'def f():\n    """Doc.""⟦"⟧\n    return 1\n',
+        'a = 1\nprint(f"{a⟦}⟧")\n',
+        "a = {}\nprint(f'{a[1]⟦}⟧ b')\n",
+        "s = 'it⟦\\⟧'s'\n",
     ],
 )
 def test_what_was_left_out_is_put_where_a_person_would(bundled, marked: str):
@@ -241,10 +244,32 @@ def test_what_was_left_out_is_put_where_a_person_would(bundled, marked: str):
         ("bash", "for x in a b; do\n  echo $x\n⟦done⟧\n"),
         ("lua", "local function f()\n  return 1\n⟦end⟧\n"),
         ("ruby", "def f\n  1\n⟦end⟧\n"),
+        ("ruby", "def f\n  1\n⟦end\n⟧"),
+        ("javascript", "if (a) {\n  b();\n⟦}\n⟧"),
+        ("javascript", "const a = `b ${c⟦}⟧ d`;\n"),
+        ("css", "a {\n  color: red;\n⟦}⟧\n\nb {\n  color: blue;\n}\n"),
+        ("css", "a { color: red⟦}⟧\nb { color: blue; }\n"),
+        ("bash", 'echo "a⟦"⟧\n'),
+        ("bash", "echo 'a⟦'⟧\necho b\n"),
+        ("bash", 'echo "a b⟦"⟧\necho "c"\n'),
+        ("bash", 'a=$(basename "$0"⟦)⟧\necho "$a"\n'),
+        ("bash", 'echo "${a⟦}⟧"\n'),
+        ("bash", "if [ $a = 1 ]⟦; then⟧\n  echo 1\nfi\n"),
+        ("bash", "for a in b c⟦; do⟧\n  echo $a\ndone\n"),
+        ("yaml", 'a: "b⟦"⟧\nc: 1\n'),
+        ("yaml", "a: [1, 2⟦]⟧\nc: 1\n"),
+        ("html", '<a href="b⟦"⟧>c</a>\n'),
     ],
 )
 def test_other_languages(bundled, language: str, marked: str):
     check_mended(bundled, marked, language)
+
+
+@pytest.mark.parametrize("broken", ["return = 5\n", "def f(x):\n    yield = x\n"])
+def test_no_word_is_cut_in_two_by_a_mark(bundled, broken: str):
+    request = FillRequest(task="fix", prefix="", old=broken, suffix="", language="python", n=10)
+    candidates = drive(bundled, answering(bundled, request)).candidates
+    assert not any(re.search(r"\w[:,]\w", each.text) for each in candidates)
 
 
 @pytest.mark.parametrize("broken", ["def area(w, h:\n    return w * h\n", "def f(a b):\n    pass\n", "f(a=1, b=2\n"])
