@@ -15,7 +15,7 @@ from dg_lsp.suggest.insertion import is_name_character, typed_head
 from dg_lsp.suggest.suggestions import Remainder, Suggestion, SuggestionCache
 from dg_lsp.workspace.context import ContextSelector
 from dg_lsp.workspace.index import WorkspaceIndex
-from engine.common.request import Candidate, Filled, FillRequest, Precedent, Snippet
+from engine.common.request import Candidate, Filled, FillRequest, Snippet, WorkspaceMatch
 
 INLINE, MENU = "inline", "menu"
 """Lanes: a request in one does not supersede one in the other."""
@@ -169,7 +169,7 @@ class Suggester:
         return self._request(gap, matches, definitions, invoked=invoked) if newest else None
 
     def _request(
-        self, gap: CursorGap, matches: tuple[Precedent, ...], definitions: tuple[Snippet, ...], *, invoked: bool
+        self, gap: CursorGap, matches: tuple[WorkspaceMatch, ...], definitions: tuple[Snippet, ...], *, invoked: bool
     ) -> FillRequest:
         settings = gap.snapshot.policy.settings
         self._in_flight.debounce.max_delay_ms = settings.inline.max_delay_ms
@@ -187,7 +187,7 @@ class Suggester:
             deadline_ms=self._deadline_ms(gap) * (INVOKED_DEADLINE_FACTOR if invoked else 1),
             single_line=not gap.ends_line,
             may_swallow=True,
-            precedents=matches,
+            workspace_matches=matches,
             folder=gap.snapshot.folder,
         )
 

@@ -34,7 +34,7 @@ from dg_lsp.workspace.text_index import TextIndex, kind_of
 from dg_lsp.workspace.unused_names import name_texts
 from engine.common.errors import NotRead
 from engine.common.files import read_regular, sendable
-from engine.common.request import Precedent, Snippet
+from engine.common.request import Snippet, WorkspaceMatch
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +135,7 @@ class WorkspaceIndex:
         self._over = True
         self._work.set()
 
-    async def matches(self, gap: CursorGap) -> tuple[Precedent, ...]:
+    async def matches(self, gap: CursorGap) -> tuple[WorkspaceMatch, ...]:
         """Code from places whose surroundings are like the gap's, names adapted, the likeliest first."""
         if not _wanted(gap.snapshot):
             return ()
@@ -145,7 +145,7 @@ class WorkspaceIndex:
         around = gap.text[max(gap.cursor - _AROUND_CHARS, 0) : gap.cursor + _AROUND_CHARS]
         line_break = "\r\n" if "\r\n" in around else "\n"
         return tuple(
-            Precedent(
+            WorkspaceMatch(
                 text=each.text.replace("\n", line_break),
                 origin=f"{self._shown_path(each.name)}:{each.number}",
                 likeness=likeness(each.score),

@@ -45,7 +45,7 @@ def token_file_option(*names: str) -> Callable[[F], F]:
     )
 
 
-def _limits_and_door(defaults: EngineOptions | None) -> Callable[[F], F]:
+def _limits_and_http(defaults: EngineOptions | None) -> Callable[[F], F]:
     """The engine's other options, as parameters named as in EngineOptions."""
     seconds = {
         ("--unload-after", "unload_after_s"): "Seconds without a request after which the model is unloaded.",
@@ -79,7 +79,7 @@ def engine() -> None:
 @engine.command()
 @engine_model_option
 @engine_device_option
-@_limits_and_door(_DEFAULT)
+@_limits_and_http(_DEFAULT)
 @detach_option
 @one_line_errors()
 def run(detach: bool, **given: Any) -> None:
@@ -121,7 +121,7 @@ def stop() -> None:
 @engine.command()
 @click.option("--model", help="Another model.")
 @click.option("--device", help="Another device.")
-@_limits_and_door(None)
+@_limits_and_http(None)
 @one_line_errors()
 def restart(**given: Any) -> None:
     """Stop the engine, if one runs, and start one in the background. It keeps its options, unless they are given here

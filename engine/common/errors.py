@@ -16,7 +16,7 @@
     │   └── Broken        one that ended in the middle of a word: see there
     ├── EngineFailure     an engine that did not do what was asked: see there
     ├── EngineSilent      an engine that takes connections and says nothing: see dg_lsp.backend.connection
-    ├── HttpError         a request by HTTP gets an error instead of an answer: see engine.server.http.asked
+    ├── HttpError         a request by HTTP gets an error instead of an answer: see engine.server.http.bodies
     ├── StatsError        counts that can't be read or written: see dg_lsp.suggest.stats
     ├── UnknownCells      a change to a notebook that is none here: see dg_lsp.documents.notebooks
     └── ProtocolError     between the two ends of a connection, and ends there

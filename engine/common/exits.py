@@ -69,16 +69,16 @@ def interruptible() -> Generator[None]:
 @contextmanager
 def pausing() -> Generator[Callable[[], bool]]:
     """Whether Ctrl-C or SIGTERM came; a second one ends the process at once."""
-    asked: list[int] = []
+    signals: list[int] = []
 
     def note(number: int, frame: object) -> None:
-        asked.append(number)
+        signals.append(number)
         for each, handler in before.items():
             signal.signal(each, handler)
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(signals)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

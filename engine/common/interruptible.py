@@ -19,12 +19,12 @@ class InterruptibleParser:
         # The binding keeps one reference too many to each object _read() returns: hence always the same object.
         self._chunk = bytearray()
         self._data = memoryview(b"")
-        self._asked: Callable[[], bool] = bool
+        self._must_stop: Callable[[], bool] = bool
         self._cancelled = False
 
     def parse(self, data: bytes, is_over: Callable[[], bool], old: Tree | None = None) -> Tree | None:
         """The tree; None where the time was up. `old`: the edited previous tree, whose unchanged parts are reused."""
-        self._data, self._asked, self._cancelled = memoryview(data), is_over, False
+        self._data, self._must_stop, self._cancelled = memoryview(data), is_over, False
         tree: Tree | None = None
         with suppress(ValueError):  # how the binding says that _is_over() stopped it
             tree = (
@@ -43,5 +43,5 @@ class InterruptibleParser:
         return self._chunk
 
     def _is_over(self, *_progress: object) -> bool:
-        self._cancelled = self._cancelled or self._asked()
+        self._cancelled = self._cancelled or self._must_stop()
         return self._cancelled

@@ -31,7 +31,7 @@ class RecentEdit(Wire, frozen=True, kw_only=True):
     """The offset of `new` in `prefix + suffix`; None in another file."""
 
 
-class Precedent(Wire, frozen=True, kw_only=True):
+class WorkspaceMatch(Wire, frozen=True, kw_only=True):
     """A workspace match: code from a similar place in the workspace, with its names adapted to the gap."""
 
     text: str
@@ -86,7 +86,7 @@ class FillRequest(Wire, frozen=True, kw_only=True):
     """Whether the answer may hold no line break."""
     may_swallow: bool = False
     """Whether the client can replace closers after the gap that the answer closes itself."""
-    precedents: Annotated[tuple[Precedent, ...], Meta(max_length=3)] = ()
+    workspace_matches: Annotated[tuple[WorkspaceMatch, ...], Meta(max_length=3)] = ()
     """Workspace matches, best first. They compete with the model's own candidates, scored by the same model."""
     messages: Annotated[tuple[ConversationMessage, ...], Meta(max_length=256)] = ()
     """A conversation, oldest first, of which the model says what comes next."""

@@ -36,7 +36,7 @@ class Canvas:
     """Probability of `best` when it was last looked at; 1 where pinned."""
     signal: Signal | None = None
     """What was said of the open positions in the last step, or guessed before the first."""
-    log_asked: Tensor | None = None
+    log_queried: Tensor | None = None
     """Log-probabilities [B, L, S] of the tokens that the policies ask for, where it was open in the last step."""
     open: Tensor
     """Positions whose logits the next step wants."""
@@ -163,10 +163,10 @@ def rearranged(
     ).reshape(len(sources), width)
     fresh, beyond = index == -1, index == -2
 
-    def moved(part: Tensor, anew: Tensor | bool | float, behind: bool | float) -> Tensor:
+    def moved(part: Tensor, anew: Tensor | bool | float, beyond_end: bool | float) -> Tensor:
         there = part.gather(1, index.clamp(min=0))
         there = torch.where(fresh, anew if isinstance(anew, Tensor) else torch.full_like(there, anew), there)
-        return there.masked_fill(beyond, behind)
+        return there.masked_fill(beyond, beyond_end)
 
     drawn = noise.draw(index.shape, generator)
     return Canvas(

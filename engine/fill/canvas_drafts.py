@@ -21,8 +21,10 @@ def canvas_drafts(
     drafter: Model, request: FillRequest, fill: Callable[[Model, FillRequest], Filling]
 ) -> Work[list[str]]:
     """Its candidates, best first. `fill` fills a gap by it."""
-    asked = replace(request, n=COUNT, max_tokens=min(MAX_TOKENS, request.max_tokens), precedents=(), deadline_ms=None)
-    filled = yield from _stepped(drafter, fill(drafter, asked))
+    drafting = replace(
+        request, n=COUNT, max_tokens=min(MAX_TOKENS, request.max_tokens), workspace_matches=(), deadline_ms=None
+    )
+    filled = yield from _stepped(drafter, fill(drafter, drafting))
     return [each.text for each in filled.candidates]
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import Cell, Draft, Syntax
 from engine.fill.causal_decoding import Reach, Said, decode
 from engine.fill.draft_sources import DraftSources
@@ -37,10 +36,10 @@ def causal_fill(gap: Gap, known: Sequence[Hypothesis], drafted: Sequence[str] = 
     assert head is not None
     ends = Ends(gap.request)
     # Cut into tokens together with what follows, as the last one may hold a line break.
-    follows = with_line_feeds(gap.request.suffix[:_FOLLOWS])
+    follows = gap.request.suffix[:_FOLLOWS]
     texts = [gap.request.guess] if gap.request.guess else []
     texts += [*(each.text for each in known), *drafted]
-    texts = [gap.model.tokenize(gap.prompt.head + with_line_feeds(text) + follows) for text in texts]
+    texts = [gap.model.tokenize(gap.prompt.head + text + follows) for text in texts]
     drafts = DraftSources(gap.prompt.context, gap.prompt.suffix, texts, stops=head.ends)
     reach = Reach(most=gap.budget, reached=lambda said: ends.reached(gap.text(said.ids)))
     begun: Said | None = Said()
@@ -77,7 +76,7 @@ def _draft(gap: Gap, said: Said, ends: Ends, drafts: DraftSources, *, first: boo
     coming = likeliest(drafts.after(said.ids))
     cells = [Cell(text=gap.model.detokenize([token]), state="accepted") for token in said.ids]
     cells += [Cell(text=gap.model.detokenize([token]), state="noise") for token in coming]
-    settled = 0 if gap.request.precedents or gap.request.n > 1 or not first else ends.settled(text)
+    settled = 0 if gap.request.workspace_matches or gap.request.n > 1 or not first else ends.settled(text)
     return Draft(step=gap.written, text=text[: ends.cut(text)], settled=settled, cells=tuple(cells))
 
 

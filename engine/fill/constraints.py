@@ -97,11 +97,11 @@ def begin_with(
 
     def constrain(bans: Bans, logits: Logits, places: Tensor) -> None:
         free = torch.ones(len(places), dtype=torch.bool, device=places.device)
-        asked = {(row, position): at for at, (row, position) in enumerate(places.tolist())}
-        for row in dict.fromkeys(row for row, _ in asked):
+        at_place = {(row, position): at for at, (row, position) in enumerate(places.tolist())}
+        for row in dict.fromkeys(row for row, _ in at_place):
             left, position = head.encode(), 0
             while left:
-                if (at := asked.get((row, position))) is None:
+                if (at := at_place.get((row, position))) is None:
                     spelled = accepted(row, position)
                 else:
                     spelling = _spelling(vocabulary, left, accepted(row, position + 1), one_line)
@@ -131,18 +131,18 @@ def in_turn(*constraints: Constrain) -> Constrain:
     return constrain
 
 
-def _joins(left: bytes, behind: bytes) -> bool:
-    """Whether what stands `behind` goes on with what is `left` of a head; so it does where nothing stands there."""
-    return not behind or (bool(left) and (left.startswith(behind) or behind.startswith(left)))
+def _joins(left: bytes, after: bytes) -> bool:
+    """Whether what stands `after` goes on with what is `left` of a head; so it does where nothing stands there."""
+    return not after or (bool(left) and (left.startswith(after) or after.startswith(left)))
 
 
-def _spelling(vocabulary: Vocabulary, head: bytes, behind: bytes, one_line: bool) -> Tensor:
-    """Tokens, sorted, that begin `head`, or that it begins with: those from which what is `behind` goes on, if there
+def _spelling(vocabulary: Vocabulary, head: bytes, after: bytes, one_line: bool) -> Tensor:
+    """Tokens, sorted, that begin `head`, or that it begins with: those from which what is `after` goes on, if there
     are any. With `one_line` they break no line after it."""
     agreeing = vocabulary.agreeing(head)
     if one_line:
         agreeing = [token for token in agreeing if not {*b"\r\n"} & {*vocabulary.bytes[token][len(head) :]}]
-    joined = [token for token in agreeing if _joins(head[len(vocabulary.bytes[token]) :], behind)]
+    joined = [token for token in agreeing if _joins(head[len(vocabulary.bytes[token]) :], after)]
     return torch.tensor(sorted(joined or agreeing), dtype=torch.int64)
 
 

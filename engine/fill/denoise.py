@@ -86,9 +86,9 @@ def _advance(
     earlier = canvas.known & ~canvas.pinned & open_.any(dim=1, keepdim=True)
     _place(canvas, accepted, sampled, said, noise, generator)
     canvas.signal = said.signal
-    if policies.asked:
-        canvas.log_asked = torch.zeros(*open_.shape, len(policies.asked), device=open_.device)
-        canvas.log_asked[open_] = said.log_asked
+    if policies.queried:
+        canvas.log_queried = torch.zeros(*open_.shape, len(policies.queried), device=open_.device)
+        canvas.log_queried[open_] = said.log_queried
     # The last step leaves no time to guess again.
     if policies.remask is not None and left > 1:
         _doubt(canvas, policies.remask(canvas.confidence, earlier), noise, generator)
@@ -101,7 +101,7 @@ def _said(logits: Logits, places: Tensor, policies: Policies, generator: torch.G
     drawing = places[:, 0] >= policies.greedy_rows if policies.greedy_rows else True
     if isinstance(drawing, Tensor) and not drawing.any():
         drawing = False
-    asked = torch.tensor(policies.asked, device=places.device).expand(len(places), -1) if policies.asked else None
+    queried = torch.tensor(policies.queried, device=places.device).expand(len(places), -1) if policies.queried else None
     return look(
         logits,
         bans,
@@ -110,7 +110,7 @@ def _said(logits: Logits, places: Tensor, policies: Policies, generator: torch.G
         draw=policies.draw,
         top_p=policies.top_p,
         generator=generator,
-        asked=asked,
+        queried=queried,
     )
 
 
@@ -153,6 +153,6 @@ def _reopen(canvas: Canvas, done: Tensor) -> None:
     canvas.open = still
 
 
-def _spread(places: Tensor, values: Tensor, elsewhere: float) -> Tensor:
+def _spread(places: Tensor, values: Tensor, otherwise: float) -> Tensor:
     """Values [F] of the True positions of `places` [B, L] as [B, L]."""
-    return torch.full(places.shape, elsewhere, dtype=values.dtype, device=places.device).masked_scatter(places, values)
+    return torch.full(places.shape, otherwise, dtype=values.dtype, device=places.device).masked_scatter(places, values)

@@ -78,7 +78,7 @@ class Distributions:
     """Log-probability [F]."""
     entropy: Tensor
     """Nats [F]."""
-    log_asked: Tensor
+    log_queried: Tensor
     """Log-probabilities [F, S] of the tokens that were asked for."""
     top: tuple[Tensor, Tensor]
     """Log-probabilities and tokens [F, K] of the likeliest, in order."""
@@ -94,18 +94,18 @@ def look(
     draw: Draw | None = None,
     top_p: float = 1.0,
     generator: torch.Generator | None = None,
-    asked: Tensor | None = None,
+    queried: Tensor | None = None,
     top: int = 0,
 ) -> Distributions:
     """One pass over the vocabulary.
 
     drawing: positions of which a token is drawn, bool [F], or all of them or none; `generator` is needed for it.
     top_p: below 1, it is drawn among the likeliest ones that have this probability together, the likeliest one always.
-    asked: tokens [F, S] whose log-probabilities are wanted.
+    queried: tokens [F, S] whose log-probabilities are wanted.
     top: how many of the likeliest tokens are wanted.
     """
     at_once = drawing if top_p >= 1 else False
-    running = _Running(drawing=at_once, draw=draw or one_of, generator=generator, asked=asked, top=top)
+    running = _Running(drawing=at_once, draw=draw or one_of, generator=generator, queried=queried, top=top)
     for first, block in logits.blocks():
         running.add(logits.head, first, _processed(block, bans, temperature, first))
     said = running.found(logits.head)
@@ -139,7 +139,7 @@ class _Running:
     drawing: Tensor | bool
     draw: Draw
     generator: torch.Generator | None
-    asked: Tensor | None
+    queried: Tensor | None
     top: int
     greatest: Tensor | None = None
     """The largest logit [F, 1]; None: nothing was seen."""
@@ -153,7 +153,7 @@ class _Running:
     """Tokens [D]."""
     drawn_logit: Tensor = field(init=False)
     """[D]"""
-    asked_logit: Tensor = field(init=False)
+    queried_logit: Tensor = field(init=False)
     """[F, S]"""
     best: tuple[Tensor, Tensor] = field(init=False)
     """Logits and tokens [F, K]."""
@@ -192,10 +192,10 @@ class _Running:
 
     def _note(self, first: int, block: Tensor) -> None:
         fresh, width = self.greatest is None, block.shape[1]
-        if self.asked is not None:
-            logits = block.gather(1, (self.asked - first).clamp(0, width - 1))
-            inside = (self.asked >= first) & (self.asked < first + width)
-            self.asked_logit = logits if fresh else torch.where(inside, logits, self.asked_logit)
+        if self.queried is not None:
+            logits = block.gather(1, (self.queried - first).clamp(0, width - 1))
+            inside = (self.queried >= first) & (self.queried < first + width)
+            self.queried_logit = logits if fresh else torch.where(inside, logits, self.queried_logit)
         if self.top:
             values, tokens = block.topk(min(self.top, width))
             tokens = tokens + first
@@ -239,7 +239,7 @@ class _Running:
             log_likeliest=logs,
             log_drawn=log_drawn,
             entropy=(relative - self.moment / self.total)[:, 0],
-            log_asked=none if self.asked is None else self.asked_logit - log_total,
+            log_queried=none if self.queried is None else self.queried_logit - log_total,
             top=(self.best[0] - log_total, self.best[1]) if self.top else (none, none.long()),
             signal=Signal(head=head, sums=self.sums, total=self.total, last=self.last),
         )

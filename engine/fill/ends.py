@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import FillRequest
 
 FURTHER = 1
@@ -26,7 +25,7 @@ class Ends:
     """Of the gap of one request. Texts are what is said in it, without `Prompt.head`."""
 
     def __init__(self, request: FillRequest, further: int = FURTHER) -> None:
-        before, suffix = with_line_feeds(request.prefix), with_line_feeds(request.suffix)
+        before, suffix = request.prefix, request.suffix
         self._further = further
         self._line = before[before.rfind("\n") + 1 :]
         """What stands before the cursor in its line."""

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import Cell, Draft, FillRequest
 from engine.common.sequences import common_head
 from engine.fill.canvas import Canvas, new_canvas, seed
@@ -20,7 +19,7 @@ from engine.fill.distributions import Distributions, look
 from engine.fill.executor import Step
 from engine.fill.race import Race
 from engine.fill.sampling import either, published_policies
-from engine.fill.slack import end_behind_text, end_once
+from engine.fill.slack import end_after_text, end_once
 from engine.models.base import Context, Model, Prompt, Rows, Sampling
 from engine.models.logits import Logits
 
@@ -57,7 +56,7 @@ class Gap:
     sampling: Sampling
     committed: list[int] = field(default_factory=list)
     """Tokens of canvases that are done, for a gap longer than one."""
-    told: Mapping[int, float] = field(default_factory=dict[int, float])
+    predicted_widths: Mapping[int, float] = field(default_factory=dict[int, float])
     """How likely the model says each width is that it tells apart; empty where it was not asked."""
     steps: int = 0
     """Each is a forward pass."""
@@ -82,7 +81,7 @@ class Gap:
     @property
     def guess(self) -> list[int]:
         """Tokens that are likely to stand on the canvas; none once the gap went on in a further one."""
-        said = self.prompt.head + with_line_feeds(self.request.guess)
+        said = self.prompt.head + self.request.guess
         return self.model.tokenize(said) if self.request.guess and not self.committed else []
 
     @property
@@ -145,7 +144,7 @@ class Gap:
         info = self.model.info
         constrain = self.constrain(canvas, slack=slack, full=full)
         policies = published_policies(self.sampling, info.noise, constrain, greedy_rows=len(set(widths)))
-        mask = end_behind_text(canvas, info.pad_id) if slack else None
+        mask = end_after_text(canvas, info.pad_id) if slack else None
         policies = replace(policies, **{"mask": mask, **changes})
         if race:
             policies = replace(policies, settled=either(policies.settled, race.lost))

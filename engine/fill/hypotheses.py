@@ -12,7 +12,7 @@ from engine.common.request import Syntax
 from engine.fill.gap import Gap
 from engine.fill.lengths.strategies import Fitted
 from engine.fill.tokens import token_bounds
-from engine.models.base import READ_ON
+from engine.models.base import SCORED_SUFFIX
 
 _LEAST = 1e-12
 NO_ROW = -1
@@ -32,8 +32,8 @@ class Hypothesis:
     confidence: tuple[float, ...]
     """One for each of `ids`."""
     syntax: Syntax = "unchecked"
-    behind: tuple[float, ...] = ()
-    """How sure the canvas is of each of the first READ_ON tokens of the suffix, where that was asked."""
+    after: tuple[float, ...] = ()
+    """How sure the canvas is of each of the first SCORED_SUFFIX tokens of the suffix, where that was asked."""
     swallowed: int = 0
     """Characters after the gap that it takes the place of."""
     whole: bool = True
@@ -62,7 +62,7 @@ class Hypothesis:
     @property
     def reading(self) -> list[float]:
         """Log-probabilities of the gap and of what of the suffix is read with it, as the canvas has them."""
-        return _logs((*self.confidence, *self.behind))
+        return _logs((*self.confidence, *self.after))
 
 
 def _logs(values: Sequence[float]) -> list[float]:
@@ -83,13 +83,13 @@ def hypothesis(gap: Gap, fitted: Fitted, row: int) -> Hypothesis | None:
     text = gap.model.detokenize(said)
     if not gap.model.vocabulary.is_text(said) or not text.startswith(gap.prompt.head):
         return None
-    behind = fitted.canvas.confidence[row, width : fitted.canvas.lengths[row]][:READ_ON].tolist()
+    after = fitted.canvas.confidence[row, width : fitted.canvas.lengths[row]][:SCORED_SUFFIX].tolist()
     return Hypothesis(
         row=row,
         text=text[len(gap.prompt.head) :],
         ids=ids,
         confidence=tuple(value for _, value in kept),
-        behind=tuple(behind),
+        after=tuple(after),
     )
 
 

@@ -14,17 +14,17 @@ from collections.abc import Generator, Sequence
 
 from msgspec import structs
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import Candidate, Filled, FillRequest, RecentEdit, Syntax, Timings
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Step, Work
+from engine.fill.line_ends import in_line_feeds
 from engine.fill.opening import open_gap
 from engine.fill.replays import Replay, replaces, replays, resizes, with_roles
 from engine.fill.validation import validated_fills
 from engine.models.base import Model
 from engine.models.logits import Logits
 from engine.syntax.languages import language_of
-from engine.syntax.questions import CallsToChange, Roles, RolesOf, asked
+from engine.syntax.questions import CallsToChange, Roles, RolesOf, reply_to
 from engine.syntax.signatures import SpanEdit
 
 LIKELY = 0.9
@@ -42,6 +42,7 @@ LOOKED_BACK = 4
 """Edits of a file among which the newest replacement is looked for."""
 
 
+@in_line_feeds
 def next_edit(model: Model, request: FillRequest) -> Filling:
     """Candidates for `request.n` places at most that do not overlap, the likeliest first; each `replaces` a span of
     `prefix + suffix`."""
@@ -96,7 +97,7 @@ def _calls(request: FillRequest, text: str, deadline: Deadline) -> Work[Sequence
                 language=language,
                 start=start,
             )
-            found = yield from asked(question, _ROLES_MS, deadline.left_ms())
+            found = yield from reply_to(question, _ROLES_MS, deadline.left_ms())
             if found and found.edits:
                 return found.edits
     return ()
@@ -128,9 +129,9 @@ def _with_roles(
     spans = tuple((start + each.start, start + each.start + len(each.old)) for each in edited.values())
     places = tuple((each.start, each.end) for each in found)
     said: list[Roles] = []
-    for document, asked_of in ((before, spans), (text, places)):
-        roles = yield from asked(
-            RolesOf(text=document, language=language, spans=asked_of), _ROLES_MS, deadline.left_ms()
+    for document, wanted_of in ((before, spans), (text, places)):
+        roles = yield from reply_to(
+            RolesOf(text=document, language=language, spans=wanted_of), _ROLES_MS, deadline.left_ms()
         )
         if roles is None:
             return found
@@ -173,9 +174,9 @@ def _easier(
 ) -> Generator[Step, Logits, float]:
     """Nats by which some lines read easier as `new` than as they are."""
     start, end = span
-    lines_asked = structs.replace(request, task="fill", prefix=text[:start], suffix=text[end:])
-    gap = open_gap(model, lines_asked, deadline)
-    ids = [model.tokenize(gap.prompt.head + with_line_feeds(line)) for line in (new, text[start:end])]
+    lines = structs.replace(request, task="fill", prefix=text[:start], suffix=text[end:])
+    gap = open_gap(model, lines, deadline)
+    ids = [model.tokenize(gap.prompt.head + line) for line in (new, text[start:end])]
     after, before = yield from gap.score(ids)
     return sum(after) - sum(before)
 
@@ -187,7 +188,7 @@ def _checked(request: FillRequest, text: str, place: Replay | SpanEdit, deadline
         return "unchecked"
     old = text[place.start : place.end]
     edit = structs.replace(request, task="rewrite", prefix=text[: place.start], old=old, suffix=text[place.end :])
-    (found,) = yield from validated_fills(edit, language, [with_line_feeds(place.new)], deadline)
+    (found,) = yield from validated_fills(edit, language, [place.new], deadline)
     if found is None or (found.verdict and not found.verdict.is_clean):
         return None
     return "ok" if found.verdict else "unchecked"

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from engine.common.errors import BadInput
-from engine.common.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
 from engine.common.request import Candidate, Draft, Filled, FillRequest, Syntax, Timings
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Step, T, Work
+from engine.fill.line_ends import in_line_feeds
 from engine.fill.pipeline import infill
 from engine.fill.tokens import token_bounds
 from engine.fill.validation import validated_fills
@@ -46,29 +44,26 @@ class Piece:
         return self.candidates[min(rank, len(self.candidates) - 1)] if self.candidates else None
 
 
+@in_line_feeds
 def in_pieces(model: Model, request: FillRequest, clock: Clock = time.perf_counter) -> Filling:
     """Rewrite `request.old` step by step: see engine.fill.executor. Raises BadInput at the first step."""
-    plain = plain_rewrite(request)
-    check_rewrite(plain)
+    check_rewrite(request)
     began = clock()
     done, pieces, filled = "", list[Piece](), list[Filled]()
-    for piece in _pieces(model, plain):
-        part = _part(plain, piece, done, index=len(pieces), passed_s=clock() - began)
+    for piece in _pieces(model, request):
+        part = _part(request, piece, done, index=len(pieces), passed_s=clock() - began)
         if part is not None:
             work = infill(model, part, clock)
-            filled.append((yield from drafted_between(done, plain.old[piece.end :], work)))
+            filled.append((yield from drafted_between(done, request.old[piece.end :], work)))
             piece = Piece(start=piece.start, end=piece.end, candidates=filled[-1].candidates)
         pieces.append(piece)
-        done += _text(plain, piece, 0)
-    candidates = yield from _whole(plain, pieces, Deadline(plain.deadline_ms, began, clock))
-    line_end = dominant_line_end(request.prefix + request.old + request.suffix)
+        done += _text(request, piece, 0)
+    candidates = yield from _whole(request, pieces, Deadline(request.deadline_ms, began, clock))
     return Filled(
         model=model.info.name,
         device=model.info.device,
         adapter=model.info.adapter,
-        candidates=tuple(
-            replace(each, text=with_old_line_ends(request.old, each.text, line_end)) for each in candidates
-        ),
+        candidates=tuple(candidates),
         width=sum(each.width for each in filled),
         steps=sum(each.steps for each in filled),
         forwards=sum(each.forwards for each in filled),
@@ -100,13 +95,6 @@ def _between(before: str, after: str, draft: Callable[[], Draft]) -> Callable[[]
         return replace(drawn, text=before + drawn.text + after, settled=len(before) + drawn.settled)
 
     return whole
-
-
-def plain_rewrite(request: FillRequest) -> FillRequest:
-    """The request with line feeds in `old`, and `keep` counted in that."""
-    pairs = [match.start() for match in re.finditer("\r\n", request.old)]
-    spans = [tuple(at - bisect_right(pairs, at - 2) for at in span) for span in request.keep]
-    return replace(request, old=with_line_feeds(request.old), keep=tuple(spans))
 
 
 def check_rewrite(request: FillRequest) -> None:
@@ -169,7 +157,7 @@ def _part(request: FillRequest, piece: Piece, done: str, index: int, passed_s: f
 
 def _text(request: FillRequest, piece: Piece, rank: int) -> str:
     chosen = piece.ranked(rank)
-    return with_line_feeds(chosen.text) if chosen else request.old[piece.start : piece.end]
+    return chosen.text if chosen else request.old[piece.start : piece.end]
 
 
 def _whole(request: FillRequest, pieces: Sequence[Piece], deadline: Deadline) -> Work[list[Candidate]]:

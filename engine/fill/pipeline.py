@@ -7,28 +7,26 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from msgspec.structs import replace
-
 from engine.common.errors import BadInput
-from engine.common.newlines import dominant_line_end, with_line_ends
 from engine.common.request import Candidate, Filled, FillRequest, Timings
 from engine.fill.canvas_drafts import canvas_drafts
 from engine.fill.causal_fill import causal_fill
+from engine.fill.causal_hypothesis import causal_hypothesis
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Step, drive
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import NO_ROW, Hypothesis, hypotheses
 from engine.fill.lengths.calibrated import calibrated
 from engine.fill.lengths.expand import expand
-from engine.fill.lengths.strategies import Fitted, Strategy, asked, discover, fixed, free, slack
+from engine.fill.lengths.strategies import Fitted, Strategy, discover, fixed, free, predicted, slack
+from engine.fill.line_ends import in_line_feeds
 from engine.fill.opening import open_gap
-from engine.fill.precedents import merged, precedents
+from engine.fill.prefill import read
 from engine.fill.ranking import as_read, ranked, worthwhile
-from engine.fill.reading import read
 from engine.fill.repair import ROUNDS, repaired
 from engine.fill.rewritten import rewritten
-from engine.fill.second_opinion import second_opinion
 from engine.fill.validation import spare_ms
+from engine.fill.workspace_matches import merged, workspace_matches
 from engine.models.base import Model, Sampling
 from engine.models.checkpoints.directory import LengthStrategy
 from engine.models.logits import Logits
@@ -45,7 +43,7 @@ class Parts:
     """Denoise again what does not parse; else it is only cut, or not offered."""
     ranking: bool = True
     """Order hypotheses by how well the model says they read; else by the canvas's own confidence."""
-    second_opinion: bool = True
+    causal_hypothesis: bool = True
     """Offer what the model writes from left to right where that is likelier; else canvases alone."""
     drafter: bool = True
     """Draft by the canvases of a smaller model, where there is one, for a model that checks drafts."""
@@ -54,18 +52,18 @@ class Parts:
     sampling: Sampling | None = None
     """None: the model's own."""
     sure: float = 0.9
-    """How likely a precedent has to be that is answered without a canvas."""
+    """How likely a workspace match has to be that is answered without a canvas."""
 
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {
-    "asked": asked,
+    "asked": predicted,
     "slack": slack,
     "discover": discover,
     "expand": expand,
     "calibrated": calibrated,
 }
 _ALL = Parts()
-_CANVASES = Parts(repair=False, ranking=False, second_opinion=False)
+_CANVASES = Parts(repair=False, ranking=False, causal_hypothesis=False)
 """What canvases say, which somebody else judges."""
 
 
@@ -74,6 +72,7 @@ def fill(model: Model, request: FillRequest) -> Filled:
     return drive(model, infill(model, request))
 
 
+@in_line_feeds
 def infill(
     model: Model,
     request: FillRequest,
@@ -90,7 +89,7 @@ def infill(
     prompt = yield from read(model, request, deadline, clock)
     gap = open_gap(model, request, deadline, parts.sampling, prompt)
     encoded = clock()
-    known = yield from precedents(gap)
+    known = yield from workspace_matches(gap)
     if known and known[0].likely >= parts.sure:
         widths, offered = (), known
     elif model.info.length == "causal":
@@ -109,15 +108,14 @@ def infill(
     is_read = parts.ranking and (gap.scores_canvases or deadline.has_room())
     if is_read:
         chosen = as_read(gap, chosen)
-        if parts.second_opinion:
-            chosen += yield from second_opinion(gap, chosen)
+        if parts.causal_hypothesis:
+            chosen += yield from causal_hypothesis(gap, chosen)
     candidates = ranked(gap, chosen, read=is_read)
-    line_end = dominant_line_end(request.prefix + request.old + request.suffix)
     return Filled(
         model=model.info.name,
         device=model.info.device,
         adapter=model.info.adapter,
-        candidates=tuple(_ended(each, line_end) for each in candidates),
+        candidates=candidates,
         width=len(gap.committed) + _width(candidates, chosen, widths),
         steps=gap.steps,
         forwards=gap.steps + gap.written,
@@ -127,14 +125,6 @@ def infill(
             encode=(encoded - began) * 1000, denoise=(denoised - encoded) * 1000, total=(clock() - began) * 1000
         ),
     )
-
-
-def _ended(candidate: Candidate, line_end: str) -> Candidate:
-    text = with_line_ends(candidate.text, line_end)
-    if len(text) == len(candidate.text):
-        return replace(candidate, text=text)
-    ends = tuple(len(with_line_ends(candidate.text[:end], line_end)) for end in candidate.token_ends)
-    return replace(candidate, text=text, token_ends=ends)
 
 
 def _width(candidates: Sequence[Candidate], chosen: Sequence[Hypothesis], widths: Sequence[int]) -> int:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import Candidate
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import Hypothesis, offsets
@@ -18,8 +17,8 @@ LEAST = 1e-3
 ENDS = 2.0
 """How often that of its end does, of a model that has learnt ends: few tokens tell as much."""
 NATS = 1.8
-"""By which a precedent is likelier for each token of its surroundings that is like the gap's. This, ENDS and TOLD were
-chosen together on development holes, where twice as much of any is no better."""
+"""By which a workspace match is likelier for each token of its surroundings that is like the gap's. This, ENDS and TOLD
+were chosen together on development holes, where twice as much of any is no better."""
 
 
 def worthwhile(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -62,13 +61,17 @@ def fitting(likely: float) -> float:
 
 def _fits(gap: Gap, tokens: int) -> float:
     """`fitting` for the width that so many tokens have, where the model was asked."""
-    return fitting(next((likely for width, likely in gap.told.items() if width >= tokens), 0.0) if gap.told else 1.0)
+    return fitting(
+        next((likely for width, likely in gap.predicted_widths.items() if width >= tokens), 0.0)
+        if gap.predicted_widths
+        else 1.0
+    )
 
 
 def _is_idle(gap: Gap, text: str) -> bool:
     if gap.request.task == "fill":
         return not text and not gap.request.old
-    old, suffix = with_line_feeds(gap.request.old), with_line_feeds(gap.request.suffix)
+    old, suffix = gap.request.old, gap.request.suffix
     # An edit changes something, and does not just take text away. What repeated the suffix before may go on doing so.
     return text == old or not text.strip() or (repeats_lines(text, suffix) and not repeats_lines(old, suffix))
 

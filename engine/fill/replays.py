@@ -127,7 +127,7 @@ def replays(
     done = Counter(
         (was, now) for lines in earlier if max(map(len, lines)) <= LONGEST for _, was, now in replaced(*lines)
     )
-    found = [replay for each in _replaced(old, new) for replay in _elsewhere(text, mine, near, each, done)]
+    found = [replay for each in _replaced(old, new) for replay in _other_places(text, mine, near, each, done)]
     return sorted(found, key=lambda replay: -replay.likely)
 
 
@@ -235,7 +235,7 @@ def _replaced(old: str, new: str) -> Iterator[Replaced]:
         )
 
 
-def _elsewhere(
+def _other_places(
     text: str, mine: Sequence[tuple[int, int]], near: int, edit: Replaced, done: Mapping[tuple[str, str], int]
 ) -> Iterator[Replay]:
     def untouched(at: int) -> bool:

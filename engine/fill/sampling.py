@@ -54,7 +54,7 @@ class Policies:
     top_p: float = 1.0
     """They draw among the likeliest tokens that have this probability together."""
     draw: Draw = one_of
-    asked: tuple[int, ...] = ()
+    queried: tuple[int, ...] = ()
     """Tokens whose log-probabilities are wanted of each open position."""
     remask: Remask | None = None
     """None: what is accepted for good stays."""

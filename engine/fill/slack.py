@@ -32,15 +32,15 @@ def end_once(canvas: Canvas, pad_id: int) -> Constrain:
         if not taken.any():
             return
         inside = _next(taken & (canvas.ids != pad_id)) < ends
-        behind = _last(taken & (canvas.ids == pad_id)) > begins
+        last_end = _last(taken & (canvas.ids == pad_id)) > begins
         rows, positions = places.unbind(dim=1)
         bans.out.append((inside[rows, positions], pad))
-        bans.only.append((behind[rows, positions], pad))
+        bans.only.append((last_end[rows, positions], pad))
 
     return constrain
 
 
-def end_behind_text(canvas: Canvas, pad_id: int) -> Mask:
+def end_after_text(canvas: Canvas, pad_id: int) -> Mask:
     """Unused slots wait for text; where no open slot of a gap holds any, all of them are taken at once."""
     gaps = canvas.pinned.cumsum(dim=1)  # numbers what lies between pinned tokens
     rows, length = gaps.shape

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from engine.common.analysis import SyntaxErrorRegion
-from engine.common.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
 from engine.common.request import Candidate, Filled, FillRequest, Timings
 from engine.common.sequences import common_ends
 from engine.fill.alternatives import Alternative, alternatives
@@ -22,6 +21,7 @@ from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Step, Work
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import hypotheses
+from engine.fill.line_ends import in_line_feeds
 from engine.fill.opening import open_gap
 from engine.fill.pieces import drafted_between
 from engine.fill.rewritten import rewritten
@@ -30,7 +30,7 @@ from engine.models.base import Model
 from engine.models.logits import Logits
 from engine.syntax.insertions import WORTH
 from engine.syntax.languages import language_of
-from engine.syntax.questions import Diagnose, Inserted, TryEdits, TryInsertions, asked
+from engine.syntax.questions import Diagnose, Inserted, TryEdits, TryInsertions, reply_to
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -104,6 +104,7 @@ def by_strength(strength: float) -> Way:
 WAYS: tuple[Way, ...] = (by_holes, by_strength(0.3), by_strength(0.6), by_strength(1.0))
 
 
+@in_line_feeds
 def syntax_fix(
     model: Model,
     request: FillRequest,
@@ -113,24 +114,15 @@ def syntax_fix(
     """Fix the errors in `request.old` step by step: see engine.fill.executor. No candidate where there is none, or
     nothing helps."""
     began = clock()
-    plain = structs.replace(
-        request,
-        prefix=with_line_feeds(request.prefix),
-        old=with_line_feeds(request.old),
-        suffix=with_line_feeds(request.suffix),
-    )
-    fixing = _Fixing(model, plain, ways, Deadline(request.deadline_ms, began, clock))
+    fixing = _Fixing(model, request, ways, Deadline(request.deadline_ms, began, clock))
     fixes = yield from fixing.run()
-    line_end = dominant_line_end(request.prefix + request.old + request.suffix)
     return Filled(
         model=model.info.name,
         device=model.info.device,
         adapter=model.info.adapter,
         candidates=tuple(
             Candidate(
-                text=with_old_line_ends(
-                    request.old, each.text[len(plain.prefix) : len(each.text) - len(plain.suffix)], line_end
-                ),
+                text=each.text[len(request.prefix) : len(each.text) - len(request.suffix)],
                 tokens=len(model.tokenize(each.new)),
                 confidence=each.share,
                 score=each.easier,
@@ -192,7 +184,7 @@ class _Fixing:
 
     def _diagnosed(self, text: str, language: str) -> Work[_Broken | None]:
         question = Diagnose(text=text, language=language)
-        found = yield from asked(question, _CHECK_MS, self._deadline.left_ms())
+        found = yield from reply_to(question, _CHECK_MS, self._deadline.left_ms())
         return found and _Broken(text=text, language=language, regions=found.errors)
 
     def _next(self, now: _Broken, hopeless: set[int]) -> SyntaxErrorRegion | None:
@@ -253,7 +245,7 @@ class _Fixing:
                 skip=tried,
                 limit=min((each.cost for each in found), default=math.inf) + WORTH,
             )
-            said = yield from asked(question, _SLICE_MS, self._deadline.left_ms())
+            said = yield from reply_to(question, _SLICE_MS, self._deadline.left_ms())
             if said is None:
                 break
             found += said.found
@@ -316,7 +308,7 @@ class _Fixing:
             question = TryEdits(
                 text=now.text, language=now.language, start=site.start, end=site.end, texts=left, most=most
             )
-            tried = yield from asked(question, _SLICE_MS, self._deadline.left_ms())
+            tried = yield from reply_to(question, _SLICE_MS, self._deadline.left_ms())
             if tried is None:
                 break
             found |= {left[each.index]: each.severity for each in tried.better}

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import FillRequest, Syntax
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Work
 from engine.fill.hypotheses import Hypothesis
 from engine.syntax.languages import language_of
 from engine.syntax.overlap import closed_after, without_end
-from engine.syntax.questions import Check, Reply, ValidatedFill, ValidateFills, asked
+from engine.syntax.questions import Check, Reply, ValidatedFill, ValidateFills, reply_to
 
 CHECK_MS = 500.0
 """For one check of fills; what is not checked by then is offered unchecked."""
@@ -38,9 +37,9 @@ def validated_fills(
     if not fills:
         return ()
     whole = request.task != "fill"
-    before, old = with_line_feeds(request.prefix), with_line_feeds(request.old)
+    before, old = request.prefix, request.old
     question = ValidateFills(
-        text=before + old + with_line_feeds(request.suffix),
+        text=before + old + request.suffix,
         start=len(before),
         end=len(before) + len(old),
         language=language,
@@ -49,7 +48,7 @@ def validated_fills(
         cut=cut,
         may_swallow=request.may_swallow,
     )
-    reply = yield from asked(question, EDIT_CHECK_MS if whole else CHECK_MS, deadline.left_ms())
+    reply = yield from reply_to(question, EDIT_CHECK_MS if whole else CHECK_MS, deadline.left_ms())
     return reply.fills if reply else [ValidatedFill(text=text, verdict=None) for text in fills]
 
 
@@ -69,7 +68,7 @@ def valid_fills(request: FillRequest, fills: Sequence[str], deadline: Deadline) 
 
 def belonging(request: FillRequest, fill: str) -> ValidatedFill:
     """What of a fill belongs in the gap, in a language that nobody can check."""
-    before, after = with_line_feeds(request.prefix), with_line_feeds(request.suffix)
+    before, after = request.prefix, request.suffix
     text = without_end(before, fill, after) if request.task == "fill" else fill
     closed = closed_after(before, fill, after) if text == fill and request.may_swallow else 0
     return ValidatedFill(text=text, verdict=None, swallowed=closed)

@@ -17,7 +17,7 @@ from engine.fill.denoise import Denoising, rows_of
 from engine.fill.executor import Step
 from engine.fill.gap import FLOOR, Gap, Slot
 from engine.fill.race import Race
-from engine.models.base import READ_ON, CanvasDenoiser, CanvasOrder, CanvasReply
+from engine.models.base import SCORED_SUFFIX, CanvasDenoiser, CanvasOrder, CanvasReply
 from engine.models.logits import Logits
 
 CHOICES = 20
@@ -84,7 +84,7 @@ class WholeCanvasGap(Gap):
     def score(self, gaps: Sequence[Sequence[int]]) -> Generator[Step, Logits, list[list[float]]]:
         """All tokens at once, on a canvas: what would the model have in their place? Nothing of any gap where one does
         not fit on a canvas, or was not scored in time: what was and what was not can't be compared."""
-        after = self.suffix[:READ_ON]
+        after = self.suffix[:SCORED_SUFFIX]
         if max(map(len, gaps)) + len(after) > self.model.info.canvas_length:
             return [[] for _ in gaps]
         rows = [[*ids, *after] for ids in gaps]
@@ -183,7 +183,7 @@ def _take(canvas: Canvas, row: int, width: int, reply: CanvasReply) -> None:
     canvas.best[row, :length] = torch.where(open_, said, canvas.best[row, :length])
     canvas.confidence[row, :length] = torch.where(open_, likely, canvas.confidence[row, :length])
     # The suffix's first tokens tell whether the gap is as wide as that.
-    after = slice(width, min(width + READ_ON, length))
+    after = slice(width, min(width + SCORED_SUFFIX, length))
     canvas.confidence[row, after] = fits[after]
     canvas.accepted[row, :length] = open_
 

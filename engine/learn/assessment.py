@@ -61,10 +61,10 @@ def assess(network: GemmaNetwork, corpus: PackedCorpus, recipe: Recipe, gaps: in
         float(context_losses(network, contexts(rows[at : at + AT_ONCE], WIDTH))[0])
         for at in range(0, len(rows), AT_ONCE)
     ]
-    asked = Examples(corpus, replace(bare, gap_share=1.0), random.Random(f"{seed}/gaps"))
+    found = Examples(corpus, replace(bare, gap_share=1.0), random.Random(f"{seed}/gaps"))
     examples: list[Example] = []
     while len(examples) < gaps:
-        example = asked.draw(WIDTH - 2, 0)
+        example = found.draw(WIDTH - 2, 0)
         if example is not None and example.gap:
             examples.append(example)
     seen = _readings(network, examples, recipe.pinned)

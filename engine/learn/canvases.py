@@ -52,7 +52,7 @@ nothing: they are asked whether what stands there is right, as a ranking asks.""
 SHARPENED = 0.7
 """Divides the logits that a canvas is fed, as a served one's are in the mean (see engine.fill.sampling)."""
 NO_CANVAS = -1
-_FLAGS = ("asked", "drafted", "checked")
+_FLAGS = ("queried", "drafted", "checked")
 """Parts of Canvases that are bool."""
 _Place = tuple[int, int, list[int], list[int]]
 """The number of an example, where in it a gap begins, its text, and what follows."""
@@ -69,7 +69,7 @@ class Canvases:
     """What stands there: the truth, or noise."""
     blank: Tensor
     """What stood there when nothing of the gap was known."""
-    asked: Tensor
+    queried: Tensor
     """Which positions are in question, bool: those that are masked; all of the gap under uniform noise, or where what
     stands there may be the model's own."""
     drafted: Tensor
@@ -98,7 +98,7 @@ class Canvases:
         """Which of the positions in question the loss is taken over, bool [B, C]."""
         slack = self.truth == PAD
         first = slack & ~slack.roll(1, dims=1)
-        return self.asked & (~slack | first | (self.position % COUNTED_SLACK == 0))
+        return self.queried & (~slack | first | (self.position % COUNTED_SLACK == 0))
 
 
 def noised(gap: Sequence[int], recipe: Recipe, rng: random.Random) -> tuple[list[int], list[bool]]:
@@ -176,12 +176,12 @@ def _beside(row: ContextRow, recipe: Recipe, room: int, rng: random.Random) -> l
     for (index, cut, text, after), noise in _places(row, recipe, rng):
         gap, pinned = _canvas(text, after, recipe, rng)
         if gap and len(beside) + len(gap) + len(pinned) <= room:
-            canvas, asked = noised(gap, noise, rng)
+            canvas, queried = noised(gap, noise, rng)
             blank, _ = noised(gap, unknown, rng)
-            drafted, checked = _drafted(asked, recipe, rng)
-            asked = [True] * len(gap) if any(drafted) else asked
+            drafted, checked = _drafted(queried, recipe, rng)
+            queried = [True] * len(gap) if any(drafted) else queried
             parts = ([*each, *pinned] for each in (gap, canvas, blank))
-            flags = ([*each, *[False] * len(pinned)] for each in (asked, drafted))
+            flags = ([*each, *[False] * len(pinned)] for each in (queried, drafted))
             tokens = zip(*parts, *flags, strict=True)
             sees = (checked, owner, index, row.starts[index] + cut)
             beside += [(*token, *sees, cut + at, cut) for at, token in enumerate(tokens)]
@@ -246,10 +246,10 @@ def first_answer(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -
     rows = batch.conditioned
     part = of_tensors(lambda tensor: tensor[rows], replace(batch, canvas=batch.blank))
     first = {index: (key[rows].detach(), value[rows].detach()) for index, (key, value) in store.items()}
-    logits = network.logits(decode_rows(network, part, first, None)[part.asked])
+    logits = network.logits(decode_rows(network, part, first, None)[part.queried])
     own, said = network.embed(part.truth), part.truth.clone()
-    own[part.asked] = network.soft_embeddings(logits / SHARPENED).to(own.dtype)
-    said[part.asked] = logits.argmax(dim=-1)
+    own[part.queried] = network.soft_embeddings(logits / SHARPENED).to(own.dtype)
+    said[part.queried] = logits.argmax(dim=-1)
     canvas, fed = batch.canvas.clone(), own.new_zeros(*batch.canvas.shape, own.shape[-1])
     canvas[rows] = torch.where(part.drafted, said, batch.canvas[rows])
     fed[rows] = own.masked_fill(part.checked[..., None], 0.0)

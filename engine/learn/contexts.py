@@ -83,16 +83,16 @@ class ContextRow:
 
     def _read(self, number: int, cut: int, gap: Sequence[int], after: Sequence[int], most: int | None = None) -> bool:
         """Read a gap after the first `cut` tokens of an example, unless the row would have more than `most` then."""
-        asked = [] if self.pinned is None else question(after[: self.pinned], cut)
-        targets = [(NOTHING, TEXT)] * (len(asked) - 1) + [(width_token(len(gap)), WIDE)] * bool(asked)
+        query = [] if self.pinned is None else question(after[: self.pinned], cut)
+        targets = [(NOTHING, TEXT)] * (len(query) - 1) + [(width_token(len(gap)), WIDE)] * bool(query)
         targets += [(each, GAP) for each in (*gap, END)]
-        tokens = [*asked, *reading(gap, self.examples[number].context[cut - 1], cut)]
+        tokens = [*query, *reading(gap, self.examples[number].context[cut - 1], cut)]
         if most is not None and len(self.tokens) + len(tokens) > most:
             return False
         seen = self.starts[number] + cut
         self.tokens += [
             # What is read again is not seen twice.
-            (token, *target, number, position, seen - (at >= len(asked)), self.readings)
+            (token, *target, number, position, seen - (at >= len(query)), self.readings)
             for at, ((token, position), target) in enumerate(zip(tokens, targets, strict=True))
         ]
         self.readings += 1

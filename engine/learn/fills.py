@@ -20,7 +20,7 @@ EXACT = 0.5
 """Share of what is shown unasked that has to be the very text."""
 _SUREST = (0.2, 0.3, 0.4)
 _LONGEST = 96
-"""Tokens of an answer whose width is not told."""
+"""Tokens of an answer whose width is not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Fills:
 
     holes: int
     canvas: float
-    """The very text by the engine, the width told."""
+    """The very text by the engine, the width given."""
     causal: float
     """The same by greedy next tokens after the same context."""
     canvas_alone: int
@@ -45,7 +45,7 @@ class Fills:
 
     def line(self) -> str:
         return (
-            f"{self.holes} development holes, width told: canvas {self.canvas:.1%}, causal head {self.causal:.1%} "
+            f"{self.holes} development holes, width given: canvas {self.canvas:.1%}, causal head {self.causal:.1%} "
             f"({self.canvas_alone} by the canvas alone, {self.causal_alone} by the causal head alone); adaptive: exact "
             f"{self.adaptive:.1%}, of the surest 20, 30, 40% {', '.join(f'{share:.1%}' for share in self.surest)}; "
             f"threshold {self.threshold:.3f} shows {self.shown:.1%}, at least {EXACT:.0%} of them exact"

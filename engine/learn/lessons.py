@@ -46,7 +46,7 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
     """How a model whose dg_lsp.json holds `metadata` is asked when it is served, over so many context tokens."""
     own = metadata.get("layout") == "tokens"
     # Another one's prompt holds all of the suffix, as far as it is read.
-    pinned, asked = metadata.get("pinned") if own else CHAT_PINNED, info.length == "asked"
+    pinned, predicts = metadata.get("pinned") if own else CHAT_PINNED, info.length == "asked"
     width = min(_WIDTH, info.context_limit)
     return Recipe(
         shape=Shape(vocab=info.noise.vocab_size, canvas=info.canvas_length),
@@ -60,7 +60,7 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
         whole_rows=True,
         canvas_share=0.5,
         # A model that is asked for widths and ends ranks what it fills by them, too.
-        next_token_weight=1.0 if asked else 0.3,
+        next_token_weight=1.0 if predicts else 0.3,
         gap_weight=_GAPS,
         end_weight=_ENDS,
         snippet_share=_SNIPPETS,
@@ -70,7 +70,7 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
         repeated=pinned is not None,
         # Where nobody tells the width, unused slots are part of the answer; `discover` reads on into the suffix.
         free_share=0.4 if info.length == "discover" else 0.0,
-        fitting_share=1.0 if asked or info.length == "discover" else 0.25,
+        fitting_share=1.0 if predicts or info.length == "discover" else 0.25,
     )
 
 
@@ -126,5 +126,5 @@ class Lessons:
 def unasked(batch: Canvases) -> Canvases:
     """The same without the targets of its contexts that are told by tokens which mean nothing to the model."""
     ids, target = batch.contexts.ids, batch.contexts.target
-    asked = (ids == WIDTH) | (ids == END) | (target == END)
-    return replace(batch, contexts=replace(batch.contexts, target=target.masked_fill(asked, NOTHING)))
+    queries = (ids == WIDTH) | (ids == END) | (target == END)
+    return replace(batch, contexts=replace(batch.contexts, target=target.masked_fill(queries, NOTHING)))

@@ -90,8 +90,8 @@ def measure(
     a run to go on from."""
     sampling = sampling_of(model, schedule)
 
-    def fill(asked: Model, request: FillRequest) -> Filled:
-        return drive(asked, infill(asked, request, parts=Parts(sampling=sampling)))
+    def fill(tried: Model, request: FillRequest) -> Filled:
+        return drive(tried, infill(tried, request, parts=Parts(sampling=sampling)))
 
     row = EvalRow(name="tuned" if schedule else "as it was", fill=fill)
     with Results(kept, {}) as results:

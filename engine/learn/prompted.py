@@ -42,7 +42,7 @@ class Drawn:
     prompt: Prompt
     gap: list[int]
     """With what the prompt took back before the cursor."""
-    behind: str
+    after_gap: str
 
 
 class PromptedGaps:
@@ -68,7 +68,7 @@ class PromptedGaps:
                 Example(
                     context=[*drawn.prompt.context],
                     gap=drawn.gap,
-                    after=self._model.tokenize(drawn.behind[: ahead * CHARACTERS])[:ahead],
+                    after=self._model.tokenize(drawn.after_gap[: ahead * CHARACTERS])[:ahead],
                     inner=[],
                 )
             )
@@ -118,7 +118,7 @@ class PromptedGaps:
         whole = len(prompt.context) + (len(prompt.suffix) + len(gap) if isinstance(self._model, Masked) else 0)
         if not 0 < len(gap) <= longest or whole > room:
             return None
-        return Drawn(prompt=prompt, gap=gap, behind=text[end:])
+        return Drawn(prompt=prompt, gap=gap, after_gap=text[end:])
 
     def _snippets(self, document: int, near: str, limit: int, rng: random.Random) -> tuple[Snippet, ...]:
         """The part of a neighbouring file that shares most names with what is near the gap."""

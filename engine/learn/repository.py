@@ -105,17 +105,19 @@ def list_files(folder: Path) -> Listing:
         raise BadInput(f"{folder} has a name that is not UTF-8: rename it.")
     command = [*python_module("dg_lsp"), "files", str(folder.resolve()), "--json"]
     try:
-        asked = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIST_S, check=False)
+        listed = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIST_S, check=False)
     except subprocess.TimeoutExpired:
         raise BadInput(
             f"The files of {folder} were not listed within {_LIST_S:.0f} s: name a smaller folder."
         ) from None
-    if asked.returncode:
-        said = asked.stderr.decode(errors="replace").strip().removeprefix("dg-lsp: ")
-        raise BadInput(said) if asked.returncode == 2 else EngineError(f"The files of {folder} were not listed: {said}")
+    if listed.returncode:
+        said = listed.stderr.decode(errors="replace").strip().removeprefix("dg-lsp: ")
+        raise (
+            BadInput(said) if listed.returncode == 2 else EngineError(f"The files of {folder} were not listed: {said}")
+        )
     try:
         # Unlike msgspec's reader, this one takes names that are not UTF-8.
-        return msgspec.convert(json.loads(asked.stdout), Listing)
+        return msgspec.convert(json.loads(listed.stdout), Listing)
     except ValueError as error:
         raise EngineError(f"The files of {folder} were not listed: {error}") from None
 

@@ -183,8 +183,8 @@ def _batch(drawn: Sequence[tuple[str, Board]], tokenizer: Path, rng: random.Rand
     ids = _ids(tokenizer)
     rows: list[ContextRow] = []
     beside: list[list[tuple[int, ...]]] = []
-    for asked, board in drawn:
-        context = context_ids("", [EOS], [ids[each] for each in f"{asked}\n"])
+    for puzzle, board in drawn:
+        context = context_ids("", [EOS], [ids[each] for each in f"{puzzle}\n"])
         rows.append(ContextRow())
         rows[-1].add(Example(context=context, gap=None, after=[], inner=[]))
         truth = [ids[str(digit)] for digit in board]
@@ -238,7 +238,7 @@ class Played:
 
 def play(model: Model, puzzles: Sequence[tuple[str, Board]]) -> Played:
     """Have the model fill each puzzle as it would fill any gap."""
-    found = [drive(model, infill(model, request_of(asked))) for asked, _ in puzzles]
+    found = [drive(model, infill(model, request_of(puzzle))) for puzzle, _ in puzzles]
     texts = [each.candidates[0].text if each.candidates else "" for each in found]
     return Played(
         solved=tuple(text == "".join(map(str, board)) for text, (_, board) in zip(texts, puzzles, strict=True)),
@@ -262,8 +262,8 @@ def experiment(
         make_base(base, base_steps, report, seed)
     model = load(str(base), "cpu").model
     assert isinstance(model, DiffusionGemma)
-    module, asked = model.network.module, puzzles(tested, seed)
-    before = play(model, asked)
+    module, puzzle = model.network.module, puzzles(tested, seed)
+    before = play(model, puzzle)
     report(f"before: {before.line()}")
     with adapted(module, seed=seed) as pairs:
         recipe = replace(RECIPE, tokens=tune_steps * RECIPE.step_tokens)
@@ -271,7 +271,7 @@ def experiment(
         about = {"steps": tune_steps, "seed": seed}
         state = learn(GemmaNetwork(module), pairs, teacher, recipe, out / "tuned", about, _SITTING, report)
     assert state is not None
-    after = play(with_pairs(model, pairs_of(state.best), ALPHA / RANK), asked)
+    after = play(with_pairs(model, pairs_of(state.best), ALPHA / RANK), puzzle)
     report(f"after: {after.line()}")
     return before, after
 

@@ -356,8 +356,8 @@ def _identity(
     request: TuningRequest, repository: Repository, device: str, last: Adapter | None, start: Adapter | None
 ) -> str:
     """Of all that decides what a run learns and measures, but for what is told when it begins."""
-    asked = (request.seed, request.gaps, request.outside, request.minutes)
-    about = (*asked, sorted(repository.digests.items()), RANK, ALPHA)
+    settings = (request.seed, request.gaps, request.outside, request.minutes)
+    about = (*settings, sorted(repository.digests.items()), RANK, ALPHA)
     begun = last and (last.metadata.created, last.metadata.on, start is not None)
     return hashlib.sha256(msgspec.json.encode((about, device, begun))).hexdigest()[:12]
 

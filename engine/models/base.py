@@ -23,7 +23,7 @@ from engine.models.vocabulary import Vocabulary
 
 PIECE = 256
 """Tokens of context that are encoded without a look at what else there is to do."""
-READ_ON = 16
+SCORED_SUFFIX = 16
 """Suffix tokens that are read together with a gap when it is scored."""
 
 
@@ -308,7 +308,7 @@ class Capabilities(Protocol):
 
     @property
     def width_head(self) -> WidthHead | None:
-        """What the length strategy `asked` needs."""
+        """What the length strategy `predicted` needs."""
         return None
 
     @property
@@ -382,7 +382,7 @@ class Model(Capabilities, Protocol):
 
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
         """How well each gap goes on from `context` and with `suffix`, all that is pinned after it: log-probabilities,
-        of the gap and the first READ_ON of the suffix where tokens are read one after the other, of some of these
+        of the gap and the first SCORED_SUFFIX of the suffix where tokens are read one after the other, of some of these
         where each is guessed from what is around it."""
         ...
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.models.base import Capabilities, ModelInfo, Rows
-from engine.models.kv_cache import KVCache, Part, Reuse, asked_of, attend_to, cache_budget, chunks, uploaded
+from engine.models.kv_cache import KVCache, Part, Reuse, attend_to, cache_budget, chunks, uploaded, wanted_of
 from engine.models.logits import Head, Logits
 from engine.models.network import Attend, Network
 from engine.models.static_steps import StaticSteps, static_steps
@@ -60,9 +60,9 @@ class CanvasModel(Capabilities, ABC, Generic[N]):
 
     @abstractmethod
     def hidden(
-        self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, asked: Tensor | None
+        self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, wanted: Tensor | None
     ) -> Tensor:
-        """Hidden states [1, F, E] of the F `asked` ones of the tokens [1, T] that are computed, or of all; `signal`
+        """Hidden states [1, F, E] of the F `wanted` ones of the tokens [1, T] that are computed, or of all; `signal`
         [1, T, E]."""
 
     @property
@@ -92,20 +92,20 @@ class CanvasModel(Capabilities, ABC, Generic[N]):
         return Logits(hidden=torch.cat([states[part] for part in parts]), head=self.head)
 
     def states(self, parts: Sequence[Part]) -> Iterator[Tensor]:
-        """Hidden states [F, E] of the asked places, part by part."""
+        """Hidden states [F, E] of the wanted places, part by part."""
         device = self.network.device
         for chunk in chunks(parts):
             ids = [part.ids[at] for part in chunk for at in part.places]
             positions = [part.start + at for part in chunk for at in part.places]
-            numbers = uploaded([ids, positions, asked_of(chunk), *(part.places for part in chunk)], device)
-            tokens, places, asked = numbers[0][None], numbers[1][None], numbers[2]
+            numbers = uploaded([ids, positions, wanted_of(chunk), *(part.places for part in chunk)], device)
+            tokens, places, wanted = numbers[0][None], numbers[1][None], numbers[2]
             signal = self.signal(chunk, tokens)
             hidden = self.static.run(self.hidden, chunk, tokens, places, signal) if self.static is not None else None
             if hidden is not None:
-                hidden = hidden.index_select(1, asked)
+                hidden = hidden.index_select(1, wanted)
             else:
-                hidden = self.hidden(tokens, places, attend_to(self.network, chunk, numbers[3:]), signal, asked)
-            yield from hidden[0].split([len(part.asked) for part in chunk])
+                hidden = self.hidden(tokens, places, attend_to(self.network, chunk, numbers[3:]), signal, wanted)
+            yield from hidden[0].split([len(part.wanted) for part in chunk])
 
     def forget(self) -> None:
         """Let go of all that is kept, as if no request had come before."""
@@ -118,7 +118,7 @@ class CanvasModel(Capabilities, ABC, Generic[N]):
 
     @property
     def context_tokens(self) -> tuple[int, int]:
-        return self.cache.tokens_asked, self.cache.tokens_reused
+        return self.cache.tokens_requested, self.cache.tokens_reused
 
     def shrink_caches(self) -> None:
         """Let go of all that is kept and not in use, and keep half as much from now on; steps go the usual way."""

@@ -171,7 +171,7 @@ class Part:
     ids: Sequence[int]
     open: Sequence[int]
     """Places in question."""
-    asked: Sequence[int]
+    wanted: Sequence[int]
     """Places whose hidden states are wanted."""
     start: int = 0
     """Where the sequence begins: tokens of `store` before it."""
@@ -192,7 +192,7 @@ class Part:
     def region(self, near: int) -> set[int]:
         """What can't be taken from a step before."""
         last = max(self.open, default=-1)
-        return {*self.open, *self.asked, *range(last + 1, min(last + 1 + near, len(self.ids)))}
+        return {*self.open, *self.wanted, *range(last + 1, min(last + 1 + near, len(self.ids)))}
 
     def keys_and_values(self, layer: int, places: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """What the whole sequence has, [1, K, L, D], from what was computed at `places`, [1, K, P, D]."""
@@ -224,7 +224,7 @@ class KVCache:
         self._stores: list[KeyValues] = []  # least recently used first
         self._passes: WeakKeyDictionary[Context, list[Pass]] = WeakKeyDictionary()
         self._steps = 0
-        self.tokens_asked = 0
+        self.tokens_requested = 0
         """Tokens of context asked for since the start."""
         self.tokens_reused = 0
         """Tokens of those that were found here."""
@@ -244,7 +244,7 @@ class KVCache:
         and appends the rest."""
         ids = list(ids)
         best, known = self._nearest(ids, owner)
-        self.tokens_asked += len(ids)
+        self.tokens_requested += len(ids)
         self.tokens_reused += known
         if best is None or known == 0:
             store = KeyValues(self._layers, owner)
@@ -369,13 +369,13 @@ class KVCache:
 
 def attend_to(network: Network, parts: Sequence[Part], places: Sequence[Tensor]) -> Attend:
     """Each sequence sees all of itself and of the context before it (its window, in sliding layers). What is computed
-    of several, at `places`, lies side by side, without padding; of the last layer what is asked."""
-    sizes, asked = [len(part.places) for part in parts], [len(part.asked) for part in parts]
+    of several, at `places`, lies side by side, without padding; of the last layer what is wanted."""
+    sizes, wanted = [len(part.places) for part in parts], [len(part.wanted) for part in parts]
     last = len(network.layers) - 1
 
     def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         attended: list[Tensor] = []
-        queries = query.split(asked if index == last else sizes, dim=2)
+        queries = query.split(wanted if index == last else sizes, dim=2)
         split = zip(parts, places, queries, *(each.split(sizes, dim=2) for each in (key, value)), strict=True)
         for part, at, own_query, own_key, own_value in split:
             keys, values = part.keys_and_values(index, at.to(key.device), own_key, own_value)
@@ -389,14 +389,14 @@ def attend_to(network: Network, parts: Sequence[Part], places: Sequence[Tensor])
     return attend
 
 
-def asked_of(parts: Sequence[Part]) -> list[int]:
-    """Where what is asked of each part lies among all that is computed."""
-    asked, before = list[int](), 0
+def wanted_of(parts: Sequence[Part]) -> list[int]:
+    """Where what is wanted of each part lies among all that is computed."""
+    wanted, before = list[int](), 0
     for part in parts:
         index = {place: before + at for at, place in enumerate(part.places)}
-        asked += [index[place] for place in part.asked]
+        wanted += [index[place] for place in part.wanted]
         before += len(index)
-    return asked
+    return wanted
 
 
 def uploaded(lists: Sequence[Sequence[int]], device: torch.device) -> list[Tensor]:

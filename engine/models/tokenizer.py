@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from tokenizers import Tokenizer
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.checkpoints.directory import Checkpoint, read_text, reading
@@ -51,10 +50,10 @@ class PromptLayout(ABC):
 
     def before(self, request: FillRequest, room: int) -> Sequence[int]:
         """The end of what is before the gap, at most `room` tokens."""
-        text = with_line_feeds(before_gap(request.prefix, room * CHARACTERS * 3 // 4))
+        text = before_gap(request.prefix, room * CHARACTERS * 3 // 4)
         return last_tokens(self.tokenize(text), room)
 
-    def behind(self, request: FillRequest, room: int) -> tuple[list[int], bool]:
+    def after(self, request: FillRequest, room: int) -> tuple[list[int], bool]:
         """The beginning of what is after the gap, some `room` tokens, and whether that is all of it."""
         text = request.suffix[: room * CHARACTERS]
-        return self.tokenize(with_line_feeds(text)), len(text) == len(request.suffix)
+        return self.tokenize(text), len(text) == len(request.suffix)

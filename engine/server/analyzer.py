@@ -30,22 +30,22 @@ class Analyzer:
         self._open: dict[tuple[int, int], Deliver] = {}
         """By client and the client's number, oldest first."""
 
-    def analyze(self, client: int, asked: Analyze, deliver: Deliver) -> None:
+    def analyze(self, client: int, request: Analyze, deliver: Deliver) -> None:
         """Look at a text, and deliver what was found, once."""
-        language = language_of(asked.language)
+        language = language_of(request.language)
         if language is None:
-            deliver(AnalyzeReply(id=asked.id, analysis=Analysis(errors=())))
+            deliver(AnalyzeReply(id=request.id, analysis=Analysis(errors=())))
             return
-        key = (client, asked.id)
+        key = (client, request.id)
         if key in self._open:
-            refused, why = id_in_use(asked.id)
-            deliver(Failed(id=asked.id, code=refused, message=why))
+            refused, why = id_in_use(request.id)
+            deliver(Failed(id=request.id, code=refused, message=why))
             return
         own = [key for key in self._open if key[0] == client]
         if len(own) >= _PER_CLIENT:
             self._fail(own[0], "superseded", "Newer texts came to be looked at.")
         self._open[key] = deliver
-        question = AnalyzeText(text=asked.text, language=language, cursor=asked.cursor, start=asked.start)
+        question = AnalyzeText(text=request.text, language=language, cursor=request.cursor, start=request.start)
         self._checker.submit(
             Ticket(
                 check=Check(question=question, budget_ms=ANALYZE_MS, left_ms=LEFT_MS),

@@ -40,7 +40,7 @@ from engine.syntax.suspects import ASIDE_S
 
 if TYPE_CHECKING:
     from engine.models.base import Model
-    from engine.server.http.door import HttpDoor
+    from engine.server.http.listener import HttpListener
 
 _log = logging.getLogger(__name__)
 _JOIN_S = 0.5
@@ -75,7 +75,7 @@ class EngineServer:
         self._metrics = Metrics()
         self._had_own_window = False
         self._is_broken = False
-        self._door: HttpDoor | None = None
+        self._http: HttpListener | None = None
         self.bounds = settings.bounds
         self.secret = secrets.token_urlsafe(32) if runtime_paths.uses_tcp() else ""
         self.scheduler = Scheduler(settings.limits)
@@ -94,7 +94,7 @@ class EngineServer:
         """Listen until the end. Whether it came in order; threads may go on, which only leaving the process ends."""
         # Before there is a socket, which a process that is being made would have, too.
         await self._checker.start()
-        self._door = await self._open_door()
+        self._http = await self._open_http()
         listener, claim = await self._listen()
         self._worker.start()
         watches = [asyncio.create_task(watch, name="watch") for watch in (self._watch(), self._watch_claim(claim))]
@@ -153,7 +153,7 @@ class EngineServer:
             requested_device=self._settings.device,
             unload_after_s=self._settings.unload_after_s,
             exit_after_s=self._settings.exit_after_s,
-            http=self._door.address if self._door else "",
+            http=self._http.address if self._http else "",
             http_token_file=self._settings.http_token_file,
             stall_after_s=self._settings.stall_s,
             state=self._state,
@@ -176,13 +176,13 @@ class EngineServer:
             log=self._why_no_log or str(runtime_paths.log_dir()),
         )
 
-    async def _open_door(self) -> HttpDoor | None:
+    async def _open_http(self) -> HttpListener | None:
         if not self._settings.http:
             return None
         check_extra()
-        from engine.server.http.door import open_door
+        from engine.server.http.listener import listen
 
-        return await open_door(self._settings, self, next(self._numbers))
+        return await listen(self._settings, self, next(self._numbers))
 
     async def _listen(self) -> tuple[asyncio.Server, Claim]:
         with runtime_paths.runtime_dir_usable():
@@ -283,7 +283,7 @@ class EngineServer:
             now = time.monotonic()
             self._give_way()
             self._show_aside()
-            if not self._clients() and not self._door and now - self._alone_since >= settings.exit_after_s:
+            if not self._clients() and not self._http and now - self._alone_since >= settings.exit_after_s:
                 # Nobody stopped it: a client that comes this very moment shall start another.
                 _log.info("ending: no client for %g s", settings.exit_after_s)
                 self._ending.set()
@@ -315,13 +315,13 @@ class EngineServer:
     async def _say_farewell(self) -> None:
         self.scheduler.close()
         await self._checker.close()
-        if self._door:
-            self._door.close()
+        if self._http:
+            self._http.close()
         # One turn of the loop, so that the last replies are written before their connections close.
         await asyncio.sleep(0)
         for connection in self._connections.values():
             connection.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.bounds.farewell_s):
-                while self._connections or (self._door and self._door.busy):
+                while self._connections or (self._http and self._http.busy):
                     await asyncio.sleep(0.01)

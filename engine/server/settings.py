@@ -73,7 +73,7 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     stall_s: Seconds = 300.0
     """A round of the model that takes longer is taken for hung, at the latest; the process ends."""
     http: str = ""
-    """HOST:PORT of the HTTP door; empty: there is none. As long as it is open, `exit_after_s` does not count."""
+    """HOST:PORT of the HTTP server; empty: there is none. As long as it listens, `exit_after_s` does not count."""
     http_token_file: str = ""
     """Holds what HTTP clients must prove to know; empty: only DG_LSP_HTTP_TOKEN may."""
     max_clients: int = 64

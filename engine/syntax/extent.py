@@ -38,7 +38,7 @@ def extent(brackets: Brackets) -> Extent:
     pending, unclosed = brackets.at_gap.pending, brackets.at_gap.unclosed
     if pending:
         kind = "comment" if pending.kind == "comment" else "string"
-        return Extent(kind, pending.closer, _ends_behind(pending, brackets))
+        return Extent(kind, pending.closer, _ends_after(pending, brackets))
     if unclosed:
         innermost = unclosed[-1]
         closed = innermost.start - len(brackets.before) not in {bracket.start for bracket in brackets.unclosed}
@@ -73,7 +73,7 @@ def without_closers(brackets: Brackets, fill: str) -> str:
     return fill[: _repeated_closers(brackets, fill)]
 
 
-def _ends_behind(pending: Lexeme, brackets: Brackets) -> bool:
+def _ends_after(pending: Lexeme, brackets: Brackets) -> bool:
     """Whether the text after the gap ends the string or comment around the gap: by the first closer, unless that
     begins or ends another one."""
     after, closer = brackets.after, pending.closer
@@ -153,7 +153,7 @@ def _repeated_quote(brackets: Brackets, fill: str) -> int:
     pending = brackets.at_gap.pending
     if not pending or not pending.closer.strip():
         return len(fill)
-    if not _ends_behind(pending, brackets):
+    if not _ends_after(pending, brackets):
         return len(fill)
     inside = _continued(brackets, fill)
     if not inside or not inside.ended:

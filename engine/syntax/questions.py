@@ -183,7 +183,9 @@ class Check:
     """After so long, by the clock on the wall, the answer is of no use any more."""
 
 
-def asked(question: Asks[R], budget_ms: float, left_ms: float = math.inf) -> Generator[Check, Reply | None, R | None]:
+def reply_to(
+    question: Asks[R], budget_ms: float, left_ms: float = math.inf
+) -> Generator[Check, Reply | None, R | None]:
     """Ask, from work that is run step by step (see engine.fill.executor); None where nobody could tell in time."""
     if left_ms <= 0:
         return None

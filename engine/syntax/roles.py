@@ -89,11 +89,11 @@ def role_of(tree: SyntaxTree, start: int, end: int) -> SpanRole:
 
 def _is_mention(text: str, start: int, end: int) -> bool:
     before = text[text.rfind("\n", max(0, start - _LINE_CHARS), start) + 1 : start][-_LINE_CHARS:]
-    behind = text[end : end + _LINE_CHARS]
+    after = text[end : end + _LINE_CHARS]
     return bool(
         len(_BACKTICKS.findall(before)) % 2
         or _DOCUMENTS.search(before)
-        or (_MARGIN.fullmatch(before) and _EXPLAINED.match(behind))
+        or (_MARGIN.fullmatch(before) and _EXPLAINED.match(after))
     )
 
 

@@ -36,8 +36,8 @@ def violations(tree: SyntaxTree, first: int, last: int) -> list[Found]:
         return []
     cursor = QueryCursor(query)
     # An item may be empty between the fill and a comma after it.
-    behind = _BLANK.match(tree.data, last)
-    cursor.set_byte_range(first, behind.end() + 1 if behind else last)
+    blank = _BLANK.match(tree.data, last)
+    cursor.set_byte_range(first, blank.end() + 1 if blank else last)
     return [
         Found(rule.replace("_", " "), node.start_byte, node.end_byte)
         for rule, nodes in cursor.captures(tree.root).items()

@@ -111,11 +111,11 @@ class TreeValidator:
         counts = [len(version.found) for version in versions]
         best = [each for each, count in zip(candidates, counts, strict=True) if count == min(counts)]
         version, empty = versions[counts.index(min(counts))], versions[0]
-        elsewhere = [found for found in empty.found if not empty.gap.touches(found)]
+        outside = [found for found in empty.found if not empty.gap.touches(found)]
         return _Reference(
             finishing=best if best[0].finishes else [],
             known=known([(version.gap, version.found)]),
-            unfinished=known([(empty.gap, elsewhere)]) if best[0].finishes else frozenset(),
+            unfinished=known([(empty.gap, outside)]) if best[0].finishes else frozenset(),
         )
 
     def _candidates(self, budget: Budget) -> list[Continuation]:

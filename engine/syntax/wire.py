@@ -47,11 +47,11 @@ def read_frame(source: IO[bytes]) -> dict[str, Any] | None:
 
 def packed_question(question: Question, budget_ms: float, limit_ms: float) -> bytes:
     """A question as a frame. The child ends itself after `limit_ms` of the processor, whatever it does."""
-    return framed({"budget_ms": budget_ms, "limit_ms": limit_ms, "asked": plain(question)})
+    return framed({"budget_ms": budget_ms, "limit_ms": limit_ms, "question": plain(question)})
 
 
 def unpacked_question(message: dict[str, Any]) -> Question:
-    return cast(Question, structured(message["asked"], cast(Any, Question)))
+    return cast(Question, structured(message["question"], cast(Any, Question)))
 
 
 def packed_reply(reply: Reply | None, *, out_of_time: bool) -> bytes:

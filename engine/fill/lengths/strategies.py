@@ -22,8 +22,8 @@ from engine.models.logits import Logits
 
 AT_ONCE = 2
 """Widths that `slack` tries in one batch."""
-ASKED, KEPT = 4, 2
-"""Widths that `asked` begins to fill, and those that it goes on with after a first step, at the least."""
+PREDICTED, KEPT = 4, 2
+"""Widths that `predicted` begins to fill, and those that it goes on with after a first step, at the least."""
 TOLD = 2.5
 """How often the log-probability of a width counts beside what is said of its tokens, when candidates are chosen."""
 FEELERS = 6
@@ -62,13 +62,13 @@ def fixed(width: int) -> Strategy:
     return strategy
 
 
-def asked(gap: Gap) -> Fitting:
+def predicted(gap: Gap) -> Fitting:
     """The model is asked how wide the gap is, and its likeliest widths are filled."""
     most = min(gap.budget, gap.room)
     assert gap.model.width_head is not None
-    gap.told = likely = gap.model.width_head.widths(gap.context, gap.suffix)
+    gap.predicted_widths = likely = gap.model.width_head.widths(gap.context, gap.suffix)
     ranked = sorted((width for width in likely if 0 < width <= most), key=likely.__getitem__, reverse=True)
-    widths = ranked[: max(gap.request.n, ASKED)] or [most]
+    widths = ranked[: max(gap.request.n, PREDICTED)] or [most]
     odds = [TOLD * math.log(max(likely.get(width, 1.0), LEAST)) for width in widths]
     race = Race(max(gap.request.n, KEPT), odds)
     fitted = yield from _fit(gap, widths, slack=False, race=race)
@@ -107,7 +107,7 @@ def discover(gap: Gap) -> Fitting:
     matched = gap.suffix[:MATCHED]
     width = min(gap.budget + len(matched), gap.model.info.canvas_length)
     canvas = gap.noise_canvas([width], pinned=False)
-    feelers = yield from gap.denoise(canvas, widths=[width], looks=True, max_steps=FEELERS, asked=matched)
+    feelers = yield from gap.denoise(canvas, widths=[width], looks=True, max_steps=FEELERS, queried=matched)
     places = [place for place in suffix_places(feelers, matched) if place[0] <= gap.room]
     found = places[0][1] > FOUND if places else not matched
     if not found and gap.budget > gap.room:
@@ -186,6 +186,6 @@ def _likelihood(canvas: Canvas, suffix: Sequence[int]) -> Tensor:
         said = [[max(choices.get(token, FLOOR), FLOOR) for token in suffix] for choices in canvas.choices]
         likelihood[~canvas.pinned[0]] = torch.tensor(said)
         return likelihood
-    if canvas.log_asked is None:
+    if canvas.log_queried is None:
         return likelihood
-    return torch.where(canvas.open[0][:, None], canvas.log_asked[0].clamp(min=FLOOR), likelihood)
+    return torch.where(canvas.open[0][:, None], canvas.log_queried[0].clamp(min=FLOOR), likelihood)

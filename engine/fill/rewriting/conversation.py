@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import FillRequest
 from engine.fill.rewriting.own_code import own_code
 from engine.fill.rewriting.surroundings import surroundings
@@ -61,7 +60,7 @@ def answered(request: FillRequest, said: str, closing: str) -> str:
     indent = indent_of(request)
     lines = _without_surroundings(request, own_code(request, code)).split("\n")
     written = with_indent(without_indent("\n".join(lines), common_indent(lines)), indent)
-    return _as_it_was(with_line_feeds(request.old), written.removeprefix(indent))
+    return _as_it_was(request.old, written.removeprefix(indent))
 
 
 def shown(request: FillRequest, said: str) -> str:
@@ -95,13 +94,13 @@ def with_indent(text: str, indent: str) -> str:
 
 
 def _whole_lines(request: FillRequest) -> str:
-    return indent_of(request) + with_line_feeds(request.old)
+    return indent_of(request) + request.old
 
 
 def _without_surroundings(request: FillRequest, code: str) -> str:
     """An answer without the lines around the selection that it may say again."""
-    lines, old = code.split("\n"), _full(with_line_feeds(request.old))
-    before, after = _full(with_line_feeds(request.prefix)), _full(with_line_feeds(request.suffix))
+    lines, old = code.split("\n"), _full(request.old)
+    before, after = _full(request.prefix), _full(request.suffix)
     start = _overlap(before, _full(code))
     if start and old[0] not in _full(code)[:start]:
         lines = lines[_line_of(lines, start) :]

@@ -10,14 +10,12 @@ import math
 import time
 from collections.abc import Generator, Sequence
 
-from msgspec.structs import replace
-
 from engine.common.errors import BadInput
-from engine.common.newlines import dominant_line_end, with_old_line_ends
 from engine.common.request import Candidate, Draft, Filled, FillRequest, Syntax, Timings
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Work
-from engine.fill.pieces import Clock, check_rewrite, plain_rewrite
+from engine.fill.line_ends import in_line_feeds
+from engine.fill.pieces import Clock, check_rewrite
 from engine.fill.rewriting.answer import LONGEST, WrittenAnswer, read_context, write_answer
 from engine.fill.rewriting.conversation import Conversation, answered, conversation, shown
 from engine.fill.rewriting.kept import doubts, lost_names, with_kept
@@ -41,9 +39,8 @@ class _Rewrite:
         assert model.causal is not None
         assert model.chat is not None
         self.model, self.ends, self.began = model, model.causal.ends, clock()
-        self.line_end = dominant_line_end(request.prefix + request.old + request.suffix)
-        self.request = plain_rewrite(request)
-        check_rewrite(self.request)
+        self.request = request
+        check_rewrite(request)
         self.deadline = Deadline(request.deadline_ms, self.began, clock)
         self.talk: Conversation = conversation(self.request)
         self.context = tuple(model.chat.ids(self.talk.messages, self.talk.opening))
@@ -61,6 +58,7 @@ class _Rewrite:
         return len(said.ids) >= self.most or self.talk.closing in tail
 
 
+@in_line_feeds
 def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_counter) -> Filling:
     """Rewrite `request.old` step by step: see engine.fill.executor. Raises BadInput at the first step."""
     work = _Rewrite(model, request, clock)
@@ -75,9 +73,7 @@ def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_coun
         model=model.info.name,
         device=model.info.device,
         adapter=model.info.adapter,
-        candidates=tuple(
-            replace(each, text=with_old_line_ends(request.old, each.text, work.line_end)) for each in candidates
-        ),
+        candidates=tuple(candidates),
         width=candidates[0].tokens if candidates else 0,
         steps=work.forwards,
         forwards=work.forwards,

@@ -28,10 +28,10 @@ _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 
 def lost_names(request: FillRequest, new: str) -> list[str]:
     """Names that `old` defines, the file uses elsewhere, and `new` lacks, unless the instruction speaks of them."""
-    elsewhere = f"{request.prefix}\n{request.suffix}"
+    rest = f"{request.prefix}\n{request.suffix}"
     defined = dict.fromkeys(_DEFINITION.findall(request.old))
-    names = [name for name in defined if _stands_in(name, elsewhere) and not _stands_in(name, new)]
-    return [name for name in [*names, *_lost_keywords(request, new, elsewhere)] if not _is_told(name, request)]
+    names = [name for name in defined if _stands_in(name, rest) and not _stands_in(name, new)]
+    return [name for name in [*names, *_lost_keywords(request, new, rest)] if not _is_told(name, request)]
 
 
 def doubts(request: FillRequest, new: str) -> list[str]:
@@ -99,7 +99,7 @@ def _indent_before(request: FillRequest) -> str:
     return "" if line.strip() else line
 
 
-def _lost_keywords(request: FillRequest, new: str, elsewhere: str) -> list[str]:
+def _lost_keywords(request: FillRequest, new: str, rest: str) -> list[str]:
     """Parameters that calls elsewhere give by their names."""
     after = {function: _parameters(said) for function, said in _PYTHON_DEFINITION.findall(new)}
     return [
@@ -107,7 +107,7 @@ def _lost_keywords(request: FillRequest, new: str, elsewhere: str) -> list[str]:
         for function, said in _PYTHON_DEFINITION.findall(request.old)
         for name in _parameters(said)
         if name not in after.get(function, [name])
-        and re.search(rf"\b{function}\s*\([^()]*(?:\([^()]*\)[^()]*)*\b{name}\s*=[^=]", elsewhere)
+        and re.search(rf"\b{function}\s*\([^()]*(?:\([^()]*\)[^()]*)*\b{name}\s*=[^=]", rest)
     ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import FillRequest
 from engine.fill.rewriting.surroundings import defined_name, enclosing, indent_of_line, is_import
 
@@ -18,8 +17,8 @@ _WORD = re.compile(r"[^\W\d]\w*")
 def own_code(request: FillRequest, code: str) -> str:
     """`code` without definitions and imports that stand outside of the selection, and out of what it lies in; all of it
     where nothing would be left."""
-    prefix, suffix = with_line_feeds(request.prefix), with_line_feeds(request.suffix)
-    old = with_line_feeds(request.old)
+    prefix, suffix = request.prefix, request.suffix
+    old = request.old
     before = prefix.split("\n")[:-1]
     indent = indent_of_line(prefix[prefix.rfind("\n") + 1 :] + old.partition("\n")[0])
     around = {name for at in enclosing(before, indent) if (name := defined_name(before[at]))}

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import FillRequest
 
 _BEFORE, _AFTER = 1500, 600
@@ -32,7 +31,7 @@ _CLOSERS = re.compile(r"^\s*[)\]}]")
 
 def surroundings(request: FillRequest) -> tuple[str, str]:
     """What comes before the selection, and what after it: whole lines of the file, in its order."""
-    prefix, suffix = with_line_feeds(request.prefix), with_line_feeds(request.suffix)
+    prefix, suffix = request.prefix, request.suffix
     before, after = prefix.split("\n")[:-1], suffix.split("\n")[1:]
     first_line = prefix[prefix.rfind("\n") + 1 :]
     indent = indent_of_line(first_line + request.old.partition("\n")[0])

@@ -11,7 +11,6 @@ from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
     EntropyBoundSamplerConfig,
 )
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import Filled, FillRequest
 from engine.lab.baselines.left_to_right import answered, cut
 from engine.lab.baselines.released_class import released_class
@@ -59,6 +58,6 @@ def _all_known(model: DiffusionGemma, request: FillRequest) -> list[int]:
     if model.info.instructions:
         return list(model.prompt(request).context)
     limit = model.info.context_limit
-    after = model.tokenize(with_line_feeds(request.suffix))[: int(_SUFFIX_SHARE * limit)]
-    before = model.tokenize(with_line_feeds(request.prefix))[-int(_PREFIX_SHARE * limit) :]
+    after = model.tokenize(request.suffix)[: int(_SUFFIX_SHARE * limit)]
+    before = model.tokenize(request.prefix)[-int(_PREFIX_SHARE * limit) :]
     return context_ids(request.language, after, before)

@@ -145,7 +145,7 @@ ROWS = (
     *(_of_width(f"width {tokens}", ()) for tokens in (8, 16, 32)),
     _without("repair", Parts(repair=False)),
     _without("mending", Parts(renoise=False)),
-    dataclass_replace(_without("second opinion", Parts(second_opinion=False)), lacking=_no_end),
+    dataclass_replace(_without("causal hypothesis", Parts(causal_hypothesis=False)), lacking=_no_end),
     _without("ranking", Parts(ranking=False)),
     EvalRow(name="left to right", fill=fill_left_to_right, lacking=_no_reader),
     # Left to right as well, but the suffix stands in the context, and the model says where the gap ends.

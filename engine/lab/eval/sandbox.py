@@ -65,14 +65,14 @@ def run_test(
     with ExitStack() as stack:
         verdict = stack.enter_context(tempfile.TemporaryFile())
         given = stack.enter_context(_file(json.dumps(task)))
-        questions, asked = _pipe(stack)
+        questions, questioned = _pipe(stack)
         answered, answers = _pipe(stack)
         solution = stack.enter_context(_started("solution", limits, stdin=questions, stdout=answers))
         tester = stack.enter_context(
-            _started("tester", limits, stdout=verdict, fds=(given.fileno(), asked.fileno(), answered.fileno()))
+            _started("tester", limits, stdout=verdict, fds=(given.fileno(), questioned.fileno(), answered.fileno()))
         )
         # Whoever is left alone must read the end of the pipe.
-        for end in (questions, asked, answered, answers):
+        for end in (questions, questioned, answered, answers):
             end.close()
         _wait(tester, limits, should_stop)
         _kill(solution)

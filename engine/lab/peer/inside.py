@@ -143,9 +143,9 @@ def serve(told: IO[str], said: IO[str], path: str, threads: int, context: int) -
     say(peer.about())
     does = {"fill": peer.fill, "prefill": peer.prefill, "chat": peer.chat}
     for line in told:
-        asked = json.loads(line)
+        request = json.loads(line)
         try:
-            say(does[asked.pop("do")](**asked))
+            say(does[request.pop("do")](**request))
         except (ValueError, RuntimeError) as error:
             say({"error": str(error)})
     return None

@@ -58,12 +58,12 @@ def assess(coder: Coder, pairs: Pairs, steps: Iterable[CanvasStep], recipe: Pair
         hidden = said(pairs, of, blank, recipe)
         drafts = torch.cat([base.logits(part).argmax(dim=-1) for part in hidden.split(8)])
         there = step.gap > 0
-        asked = (torch.arange(width, device=there.device) <= step.gap[..., None]) & there[..., None]
-        hit = (drafts == step.text) & asked
-        found["asked"].append(_by_place(asked[there]))
+        judged = (torch.arange(width, device=there.device) <= step.gap[..., None]) & there[..., None]
+        hit = (drafts == step.text) & judged
+        found["judged"].append(_by_place(judged[there]))
         found["hit"].append(_by_place(hit[there]))
-        runs = (hit | ~asked).cumprod(dim=2)
-        found["in_row"].append((runs.bool() & asked).sum(dim=2)[there])
+        runs = (hit | ~judged).cumprod(dim=2)
+        found["in_row"].append((runs.bool() & judged).sum(dim=2)[there])
         found["whole"].append(runs.all(dim=2)[there])
         ends = there & (step.gap < width)
         found["end"].append(((_ends(drafts, pad) - step.gap).abs() <= 1)[ends])
@@ -77,13 +77,13 @@ def assess(coder: Coder, pairs: Pairs, steps: Iterable[CanvasStep], recipe: Pair
         kept = (drafts == checks).cumprod(dim=2).bool() & wanted
         found["accepted"].append(kept.sum(dim=2)[lines])
         found["accepted_of"].append(wanted.sum(dim=2)[lines])
-    one = {name: torch.cat(each).float() for name, each in found.items() if name not in ("asked", "hit")}
-    asked, hit = (torch.stack(found[name]).sum(dim=0).float() for name in ("asked", "hit"))
+    one = {name: torch.cat(each).float() for name, each in found.items() if name not in ("judged", "hit")}
+    judged, hit = (torch.stack(found[name]).sum(dim=0).float() for name in ("judged", "hit"))
     mean = {name: float(each.mean()) for name, each in one.items()}
     return Gates(
         canvases=len(one["in_row"]),
-        right=float(hit.sum() / asked.sum()),
-        by_place=tuple((hit / asked.clamp_min(1))[:PLACES].tolist()),
+        right=float(hit.sum() / judged.sum()),
+        by_place=tuple((hit / judged.clamp_min(1))[:PLACES].tolist()),
         **mean,
     )
 

@@ -15,7 +15,7 @@ from engine.common.sequences import common_head
 from engine.models.adapters.metadata import fingerprint_of
 from engine.models.base import (
     PIECE,
-    READ_ON,
+    SCORED_SUFFIX,
     Context,
     DraftTree,
     Model,
@@ -137,7 +137,7 @@ class Causal(PiecewisePrefill):
 
     @property
     def context_tokens(self) -> tuple[int, int]:
-        return self.cache.tokens_asked, self.cache.tokens_reused
+        return self.cache.tokens_requested, self.cache.tokens_reused
 
     def shrink_caches(self) -> None:
         """Let go of all that is kept and not in use, and keep half as much from now on."""
@@ -195,7 +195,7 @@ class Causal(PiecewisePrefill):
     @torch.inference_mode()
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
         """Log-probabilities of each gap and of the first tokens of the suffix after it."""
-        rows = [(*gap, *suffix[:READ_ON]) for gap in gaps]
+        rows = [(*gap, *suffix[:SCORED_SUFFIX]) for gap in gaps]
         if sum(map(len, rows)) > PASS and len(rows) > 1:
             half = len(gaps) // 2
             return [*self.score(context, gaps[:half], suffix), *self.score(context, gaps[half:], suffix)]

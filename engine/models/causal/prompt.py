@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from tokenizers import Tokenizer
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.causal.layout import FIXED, context_ids
@@ -29,12 +28,12 @@ class CausalPrompt(PromptLayout):
         """[snippets | suffix | prefix] and the near suffix. `limit`: tokens of context, in place of the model's own."""
         limit = limit or self._limit
         room = int(limit * _SUFFIX_SHARE)
-        following = self.behind(request, room)[0][:room]
+        following = self.after(request, room)[0][:room]
         snippets = self._snippets(request, int(limit * _SNIPPET_SHARE))
         used = sum(len(each) + 1 for each in snippets) + FIXED + len(following) + bool(snippets)
         before = self.before(request, limit - used)
         # A line break is no token's beginning: to take it back would only invite more of them.
-        at_line = with_line_feeds(request.prefix[-1:]) == "\n"
+        at_line = request.prefix[-1:] == "\n"
         kept, head = (before, "") if at_line else cut_at_cursor(before, self.vocabulary)
         return Prompt(
             context=tuple(context_ids(self._fim, following, kept, snippets)),
@@ -45,7 +44,7 @@ class CausalPrompt(PromptLayout):
     def _snippets(self, request: FillRequest, room: int) -> list[list[int]]:
         chosen: list[list[int]] = []
         for snippet in request.snippets:
-            ids = self.tokenize(with_line_feeds(f"{snippet.path}\n{snippet.text}\n"))
+            ids = self.tokenize(f"{snippet.path}\n{snippet.text}\n")
             room -= len(ids) + 1
             if room < 0:
                 break

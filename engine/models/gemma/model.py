@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.models.adapters.metadata import fingerprint_of
-from engine.models.base import READ_ON, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text
+from engine.models.base import SCORED_SUFFIX, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text
 from engine.models.canvas_model import CanvasModel
 from engine.models.checkpoints.directory import Checkpoint, read_json_if_there
 from engine.models.checkpoints.placement import Placement, memory_plan
@@ -20,7 +20,7 @@ from engine.models.drafts import linear_cost
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
 from engine.models.gemma.reading import GapText, Read, Reading
-from engine.models.kv_cache import EncodedContext, Part, Reuse, asked_of, uploaded, window_mask
+from engine.models.kv_cache import EncodedContext, Part, Reuse, uploaded, wanted_of, window_mask
 from engine.models.logits import Logits, log_probabilities
 from engine.models.network import Attend
 from engine.models.piecewise_prefill import PiecewisePrefill
@@ -95,7 +95,7 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
                 context=known,
                 ids=canvases[row][:length],
                 open=open_,
-                asked=open_,
+                wanted=open_,
                 start=known.length,
                 store=known.store,
                 # A first step has no signal at all, and what it computes is of no use to those that have one.
@@ -107,9 +107,9 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         return parts
 
     def hidden(
-        self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, asked: Tensor | None
+        self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, wanted: Tensor | None
     ) -> Tensor:
-        return self.network.decode(ids, positions, attend, signal, asked)
+        return self.network.decode(ids, positions, attend, signal, wanted)
 
     def signal(self, parts: Sequence[Part], ids: Tensor) -> Tensor | None:
         """Soft embeddings where it is open, the token's own embedding elsewhere, zeros for a part without."""
@@ -118,8 +118,8 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
             return None
         table = self.network.embeddings.weight
         given = [part.signal is not None for part in parts]
-        asked = zip(asked_of(parts), _each(given, [part.asked for part in parts]), strict=True)
-        of_open = [at for at, is_given in asked if is_given]
+        wanted = zip(wanted_of(parts), _each(given, [part.wanted for part in parts]), strict=True)
+        of_open = [at for at, is_given in wanted if is_given]
         of_none = [at for at, is_given in enumerate(_each(given, [part.places for part in parts])) if not is_given]
         at_open, at_none = uploaded([of_open, of_none], ids.device)
         said = signals[0] if len(signals) == 1 else torch.cat(signals)
@@ -132,7 +132,7 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         """Log-probabilities of each gap under the causal encoder, and of what tells whether it fits: that it ends
         there, if it was learnt where gaps end, else what of the suffix is read with it."""
         known, end = own(context), self.info.end_id
-        tail = tuple(suffix[:READ_ON]) if end is None else (end,)
+        tail = tuple(suffix[:SCORED_SUFFIX]) if end is None else (end,)
         rows = [(*gap, *tail) for gap in gaps]
         if sum(map(len, rows)) > PASS and len(rows) > 1:
             half = len(gaps) // 2
@@ -147,7 +147,7 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
             kept.append((key, value))
             return known.store.followed(known.length, index, key, value)
 
-        hidden = self._read_on(reading, keep, reading.question + 1)
+        hidden = self._followed(reading, keep, reading.question + 1)
         if end is not None:
             self._latest = Read(context=known.store.ids[: known.length], reading=reading, kept=kept, hidden=hidden)
         tokens = torch.tensor([token for row in rows for token in row], device=hidden.device)
@@ -159,8 +159,8 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         """Probability of each width that the model tells apart of a gap between `context` and a pinned `suffix`, in one
         forward pass."""
         known = own(context)
-        asked = Reading.of(known, suffix, ())
-        hidden = self._read_on(asked, partial(known.store.followed, known.length), asked.question)
+        query = Reading.of(known, suffix, ())
+        hidden = self._followed(query, partial(known.store.followed, known.length), query.question)
         answers = self.network.logits(hidden[0, 0])[RESERVED : RESERVED + len(WIDTHS)]
         return dict(zip(WIDTHS, answers.softmax(dim=-1).tolist(), strict=True))
 
@@ -200,7 +200,7 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         """States [1 + N, E] of a text's last token and the drafts of a reading that goes on from it."""
         first = len(text.reading.ids) - (text.last is None)
         keep = partial(text.store.update, reading.length + text.read)
-        hidden = self._read_on(reading, keep, first, text.read)[0]
+        hidden = self._followed(reading, keep, first, text.read)[0]
         return hidden if text.last is None else torch.cat((text.last, hidden))
 
     def cost(self, rows: int) -> float:
@@ -246,9 +246,9 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
             True: window_mask(start, length, max(0, start - self._window + 1), self._window, device, dtype),
             False: window_mask(start, length, 0, None, device, dtype),
         }
-        return self._behind_masks(tokens, positions, masks, keep, torch.tensor([length - 1], device=device))
+        return self._after_masks(tokens, positions, masks, keep, torch.tensor([length - 1], device=device))
 
-    def _read_on(self, reading: Reading, keep: Keep, wanted: int, read: int = 0) -> Tensor:
+    def _followed(self, reading: Reading, keep: Keep, wanted: int, read: int = 0) -> Tensor:
         """Hidden states [1, T - wanted, E] of a reading's T tokens, from the place `wanted` on; the first `read` tokens
         are kept already."""
         device = self.network.device
@@ -260,9 +260,9 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
             for sliding, window in ((True, self._window), (False, None))
         }
         places = torch.arange(wanted - read, ids.shape[1], device=device)
-        return self._behind_masks(ids, positions.expand(ids.shape), masks, keep, places)
+        return self._after_masks(ids, positions.expand(ids.shape), masks, keep, places)
 
-    def _behind_masks(
+    def _after_masks(
         self, ids: Tensor, positions: Tensor, masks: Mapping[bool, Tensor], keep: Keep, wanted: Tensor
     ) -> Tensor:
         """Hidden states [1, W, E] of the places `wanted` [W] of ids [1, T]; `masks`, of sliding layers and of others,

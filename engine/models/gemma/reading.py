@@ -35,8 +35,8 @@ class Reading:
     def of(cls, known: EncodedContext, pinned: Sequence[int] | None, texts: Sequence[Sequence[int]]) -> Reading:
         """`pinned`: what stands after the gap; None: nothing is asked before the texts."""
         last, length = known.store.ids[known.length - 1], known.length
-        asked = [] if pinned is None else question(pinned, length)
-        parts = [asked, *(reading(text, last, length) for text in texts)]
+        query = [] if pinned is None else question(pinned, length)
+        parts = [query, *(reading(text, last, length) for text in texts)]
         ids, positions = zip(*(each for part in parts for each in part), strict=True)
         numbers = tuple(number for number, part in enumerate(parts) for _ in part)
         return cls(length=length, ids=ids, positions=positions, texts=numbers)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.common.runtime_paths import data_dir
 from engine.models.adapters.metadata import fingerprint_of
-from engine.models.base import READ_ON, Context, ModelInfo, Noise, Rows, Sampling
+from engine.models.base import SCORED_SUFFIX, Context, ModelInfo, Noise, Rows, Sampling
 from engine.models.canvas_model import CanvasModel
 from engine.models.checkpoints.directory import Checkpoint, LengthStrategy
 from engine.models.checkpoints.placement import Placement, memory_plan
@@ -94,10 +94,10 @@ class Masked(CanvasModel[MaskedNetwork]):
         return parts
 
     def hidden(
-        self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, asked: Tensor | None
+        self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, wanted: Tensor | None
     ) -> Tensor:
         # Self-conditioning means nothing here.
-        return self.network.run(ids, positions, attend, asked)
+        return self.network.run(ids, positions, attend, wanted)
 
     @torch.inference_mode()
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
@@ -111,7 +111,7 @@ class Masked(CanvasModel[MaskedNetwork]):
             start, end = known.length, known.length + len(gap)
             ends = [at for at in range(start, end) if at < start + ENDS or at >= end - ENDS]
             guessed = [*ends, *range(end, end + min(len(suffix), SUFFIX))]
-            open_ = range(start, min(end + READ_ON, len(text)))
+            open_ = range(start, min(end + SCORED_SUFFIX, len(text)))
             for turn in range(TURNS):
                 hidden = guessed[turn::TURNS]
                 ids = [mask if at in hidden else token for at, token in enumerate(text)]
@@ -128,7 +128,7 @@ class Masked(CanvasModel[MaskedNetwork]):
         return found
 
     def _part(self, context: TextContext, ids: Sequence[int], open_: Sequence[int], guessed: Sequence[int]) -> Part:
-        return Part(context=context, ids=ids, open=open_, asked=[max(at - self.shift, 0) for at in guessed])
+        return Part(context=context, ids=ids, open=open_, wanted=[max(at - self.shift, 0) for at in guessed])
 
 
 def sampling_of(published: Published) -> Sampling:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tokenizers import Tokenizer
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.masked.description import Described
@@ -31,7 +30,7 @@ class MaskedPrompt(PromptLayout):
         all that is read, in place of the checkpoint's own."""
         limit = limit or self._limit
         room = int(limit * _SUFFIX_SHARE)
-        suffix, complete = self.behind(request, room)
+        suffix, complete = self.after(request, room)
         end = self._end if complete and len(suffix) < room else ()
         snippets = self._snippets(request, int(limit * _SNIPPET_SHARE))
         kept, head = self.before(request, limit // 2 - len(snippets) - len(self._begin)), ""
@@ -42,7 +41,7 @@ class MaskedPrompt(PromptLayout):
     def _snippets(self, request: FillRequest, room: int) -> list[int]:
         chosen: list[int] = []
         for snippet in request.snippets:
-            ids = self.tokenize(with_line_feeds(f"# {snippet.path}\n{snippet.text}\n\n"))
+            ids = self.tokenize(f"# {snippet.path}\n{snippet.text}\n\n")
             if len(chosen) + len(ids) > room:
                 break
             chosen += ids

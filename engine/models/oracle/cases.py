@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from engine.common.marked import gap_at_markers
+from engine.common.newlines import with_line_feeds
 from engine.common.wire import Wire
 
 NEAR_CHARS = 256
@@ -49,8 +50,8 @@ class Case(Wire, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def parts(self) -> tuple[str, str, str]:
-        """Before the gap, the answer, after it."""
-        gap = gap_at_markers(self.text)
+        """Before the gap, the answer, after it, with line feeds, as all that a model is asked about."""
+        gap = gap_at_markers(with_line_feeds(self.text))
         return gap.prefix, gap.old, gap.suffix
 
 

@@ -25,7 +25,7 @@ from engine.common.errors import BadInput, ModelError
 from engine.common.frames import structured
 from engine.common.request import FillRequest
 from engine.common.sequences import common_head
-from engine.models.base import READ_ON, Capabilities, Context, ModelInfo, Noise, Prompt, Rows, Sampling
+from engine.models.base import SCORED_SUFFIX, Capabilities, Context, ModelInfo, Noise, Prompt, Rows, Sampling
 from engine.models.logits import Head, Logits, columns
 from engine.models.oracle.cases import NEAR_CHARS, Case, OracleFile, Slip, first_line, is_unfinished, look_up
 from engine.models.vocabulary import Vocabulary
@@ -168,7 +168,7 @@ class Oracle(Capabilities):
             right = (likely - rank / 100) / len(row)
             return [right if nearest[at : at + 1] == [id] else unlikely for at, id in enumerate(row)]
 
-        return [score([*gap, *suffix[:READ_ON]]) for gap in gaps]
+        return [score([*gap, *suffix[:SCORED_SUFFIX]]) for gap in gaps]
 
     def _within_reach(self, answer: str, reach: int, in_string: bool) -> list[int]:
         ids: list[int] = []
@@ -243,9 +243,9 @@ def _around_fixed(answer: Sequence[int], canvas: Sequence[int], open_: Sequence[
             target += stretch
             said += len(stretch)
             continue
-        behind = list(takewhile(lambda at: not open_[at], range(len(target) + len(stretch), len(canvas))))
-        last = not behind or behind[-1] == len(canvas) - 1
-        end = len(answer) if last else _index_of([canvas[at] for at in behind], answer, said)
+        after = list(takewhile(lambda at: not open_[at], range(len(target) + len(stretch), len(canvas))))
+        last = not after or after[-1] == len(canvas) - 1
+        end = len(answer) if last else _index_of([canvas[at] for at in after], answer, said)
         target += [*answer[said:end], *[PAD] * len(stretch)][: len(stretch)]
         said = end
     return target

@@ -12,7 +12,6 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from engine.common.errors import ModelError
-from engine.common.newlines import with_line_feeds
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.checkpoints.directory import Files, read_json_if_there, read_text
@@ -36,7 +35,7 @@ class ChatPrompt(PromptLayout):
         """[user turn | model turn with the prefix] and [gap | near suffix]. `limit`: in place of our own."""
         limit = limit or self._limit
         room = int(limit * _SUFFIX_SHARE)
-        following = self.behind(request, room)[0][:room]
+        following = self.after(request, room)[0][:room]
         fence = self.tokenize(f"```{request.language}\n")
         kept, head = cut_at_cursor(self.before(request, limit * 3 // 5 - len(fence)), self.vocabulary)
         return Prompt(
@@ -51,10 +50,10 @@ class ChatPrompt(PromptLayout):
         if request.language:
             parts.append(f"The language is {request.language}.")
         snippets = self._chosen(request, limit)
-        parts += [f"{snippet.path}:\n```\n{with_line_feeds(snippet.text)}\n```" for snippet in snippets]
+        parts += [f"{snippet.path}:\n```\n{snippet.text}\n```" for snippet in snippets]
         parts += self._edits(request, limit)
         if rewrites:
-            old = with_line_feeds(request.old)
+            old = request.old
             parts.append(f"Where your answer begins the file says now:\n```{request.language}\n{old}\n```")
         if after:
             parts.append(f"The file goes on with:\n```{request.language}\n{after}\n```")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from tokenizers import Tokenizer
 
-from engine.common.newlines import with_line_feeds
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.prompts.layout import EDIT_TOKENS, EOS, context_ids
@@ -42,7 +41,7 @@ class TokenPrompt(PromptLayout):
         """[snippets | edits | suffix | prefix] and [gap | near suffix]. `limit`: in place of the checkpoint's own."""
         limit = limit or self._limit
         later_room, snippet_room = int(limit * _LATER_SHARE), int(limit * _SNIPPET_SHARE)
-        suffix, complete = self.behind(request, self._pinned + later_room)
+        suffix, complete = self.after(request, self._pinned + later_room)
         if complete and (self._repeated or len(suffix) < self._pinned):
             suffix.append(EOS)
         near, first = suffix[: self._pinned], 0 if self._repeated else self._pinned
@@ -59,7 +58,7 @@ class TokenPrompt(PromptLayout):
     def _snippets(self, request: FillRequest, room: int) -> list[list[int]]:
         chosen: list[list[int]] = []
         for snippet in request.snippets:
-            ids = self.tokenize(with_line_feeds(snippet.text[: room * CHARACTERS]))[:room]
+            ids = self.tokenize(snippet.text[: room * CHARACTERS])[:room]
             if not ids:
                 break
             chosen.append(ids)
@@ -70,7 +69,7 @@ class TokenPrompt(PromptLayout):
         """The newest ones that are short enough, oldest first."""
         chosen: list[tuple[list[int], list[int]]] = []
         for edit in reversed(request.edits):
-            old, new = (self.tokenize(with_line_feeds(text)) for text in (edit.old, edit.new))
+            old, new = (self.tokenize(text) for text in (edit.old, edit.new))
             if max(len(old), len(new)) > EDIT_TOKENS:
                 continue
             room -= 2 + len(old) + len(new)

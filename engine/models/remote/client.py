@@ -80,13 +80,13 @@ class ServerClient:
 
     async def get(self, path: str) -> tuple[int, bytes]:
         """Status and body. Raises ServerAway, RemoteError for an answer without end."""
-        return await self._asked("GET", path, None)
+        return await self._send("GET", path, None)
 
     async def post(self, path: str, body: bytes) -> tuple[int, bytes]:
         """The same. What is asked must do no harm if it is asked twice."""
-        return await self._asked("POST", path, body)
+        return await self._send("POST", path, body)
 
-    async def _asked(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+    async def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         begun: list[int] = []
         try:
             return await self._once(self._kept, method, path, body, begun)

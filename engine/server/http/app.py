@@ -1,4 +1,4 @@
-"""What can be asked for by HTTP: convert, await, convert."""
+"""The HTTP routes: convert, await, convert."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from engine.common.request import Filled, FillRequest
 from engine.common.server_address import REMOTE, server_address
 from engine.server.connection import Host
 from engine.server.http import fim, llamacpp, openai
-from engine.server.http.asked import ChatAsked, CompletionAsked, HttpError, InfillAsked, read_body
+from engine.server.http.bodies import ChatBody, CompletionBody, HttpError, InfillBody, read_body
 from engine.server.http.endings import LATE, NOTHING, Completed, Endings, Settling, completed
 from engine.server.http.fills import HttpFills
 from engine.server.http.gate import OPEN_TO_ALL
@@ -66,25 +66,25 @@ class HttpApp:
 
     async def _infill(self, request: Request) -> Response:
         arrived = time.monotonic()
-        asked = read_body(await request.body(), InfillAsked)
-        wanted = asked.fill_request()
-        endings = asked.endings(wanted)
-        if asked.loads_only:
+        body = read_body(await request.body(), InfillBody)
+        wanted = body.fill_request()
+        endings = body.endings(wanted)
+        if body.loads_only:
             await self._load(arrived)
-            return self._infilled(asked, wanted, [NOTHING], None)
-        replies = self._fills.fill(wanted, drafts=asked.stream is True and _stands(wanted), arrived=arrived)
-        if asked.stream:
+            return self._infilled(body, wanted, [NOTHING], None)
+        replies = self._fills.fill(wanted, drafts=body.stream is True and _stands(wanted), arrived=arrived)
+        if body.stream:
             first = await _first(replies)
             return EventStream(self._infill_events(first, replies, wanted, endings), replies, llamacpp.error_object)
         filled, answers = await _answers(replies, endings, wanted)
-        return self._infilled(asked, wanted, answers, filled)
+        return self._infilled(body, wanted, answers, filled)
 
     def _infilled(
-        self, asked: InfillAsked, wanted: FillRequest, answers: Sequence[Completed], filled: Filled | None
+        self, body: InfillBody, wanted: FillRequest, answers: Sequence[Completed], filled: Filled | None
     ) -> Response:
         """One answer, or where several were wanted a list."""
         held = [
-            llamacpp.chosen(llamacpp.whole(self._model, wanted, each, filled, index=index), asked.response_fields)
+            llamacpp.chosen(llamacpp.whole(self._model, wanted, each, filled, index=index), body.response_fields)
             for index, each in enumerate(answers)
         ]
         return _json(held if wanted.n > 1 else held[0])
@@ -105,16 +105,16 @@ class HttpApp:
 
     async def _completions(self, request: Request) -> Response:
         arrived = time.monotonic()
-        asked = read_body(await request.body(), CompletionAsked)
-        wanted = _gap(asked)
-        endings = asked.endings(wanted)
-        completion = openai.Completion(self._model, logprobs=asked.logprobs not in (None, False))
-        if asked.loads_only:
+        body = read_body(await request.body(), CompletionBody)
+        wanted = _gap(body)
+        endings = body.endings(wanted)
+        completion = openai.Completion(self._model, logprobs=body.logprobs not in (None, False))
+        if body.loads_only:
             await self._load(arrived)
             return _json(completion.whole([LATE], 0))
-        replies = self._fills.fill(wanted, drafts=asked.stream is True and _stands(wanted), arrived=arrived)
-        if asked.stream:
-            with_usage = asked.stream_options is not None and asked.stream_options.include_usage is True
+        replies = self._fills.fill(wanted, drafts=body.stream is True and _stands(wanted), arrived=arrived)
+        if body.stream:
+            with_usage = body.stream_options is not None and body.stream_options.include_usage is True
             first = await _first(replies)
             events = self._completion_events(first, replies, wanted, endings, completion, with_usage=with_usage)
             return EventStream(events, replies, openai.error_object, last=b"data: [DONE]\n\n")
@@ -146,14 +146,14 @@ class HttpApp:
 
     async def _chat(self, request: Request) -> Response:
         arrived = time.monotonic()
-        asked = read_body(await request.body(), ChatAsked)
-        wanted = asked.chat_request()
-        endings = asked.endings(wanted)
+        body = read_body(await request.body(), ChatBody)
+        wanted = body.chat_request()
+        endings = body.endings(wanted)
         completion = openai.ChatCompletion(self._model)
         # Typing goes first, as before every edit.
-        replies = self._fills.fill(wanted, drafts=asked.stream is True, arrived=arrived, priority="background")
-        if asked.stream:
-            with_usage = asked.stream_options is not None and asked.stream_options.include_usage is True
+        replies = self._fills.fill(wanted, drafts=body.stream is True, arrived=arrived, priority="background")
+        if body.stream:
+            with_usage = body.stream_options is not None and body.stream_options.include_usage is True
             first = await _first(replies)
             events = self._chat_events(first, replies, wanted, endings, completion, with_usage=with_usage)
             return EventStream(events, replies, openai.error_object, last=b"data: [DONE]\n\n")
@@ -258,12 +258,12 @@ def refusal(path: str, error: HttpError) -> Response:
     return _json(held, error.status, headers)
 
 
-def _gap(asked: CompletionAsked) -> FillRequest:
+def _gap(body: CompletionBody) -> FillRequest:
     """Between prompt and suffix, or where markers within the prompt say."""
     # A suffix that is sent, be it empty, is the other side: markers in the prompt are text like all of it.
-    told = asked.suffix is not None
-    found = fim.Parsed(prefix=asked.text, suffix=asked.suffix or "") if told else fim.parsed(asked.text)
-    return asked.request(found.prefix, found.suffix, snippets=found.snippets, path=found.path)
+    told = body.suffix is not None
+    found = fim.Parsed(prefix=body.text, suffix=body.suffix or "") if told else fim.parsed(body.text)
+    return body.request(found.prefix, found.suffix, snippets=found.snippets, path=found.path)
 
 
 async def _first(replies: AsyncGenerator[EngineMessage]) -> EngineMessage:

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.common.http_address import HttpAddress
 from engine.common.server_address import is_loopback
-from engine.server.http.asked import HttpError
+from engine.server.http.bodies import HttpError
 from engine.server.settings import HttpBounds
 
 AsgiMessage = MutableMapping[str, Any]

@@ -374,9 +374,9 @@ async def test_what_stands_elsewhere_reaches_the_request_and_where_it_stands_the
     while not window.index.is_complete:
         await asyncio.sleep(0.005)
     assert await window.texts() == ["raise ValueError(y)"]
-    (precedent,) = window.recorder.asked[-1].precedents
-    assert (precedent.text, precedent.origin) == ("raise ValueError(y)", "other.py:2")
-    assert precedent.likeness > 4
+    (match,) = window.recorder.asked[-1].workspace_matches
+    assert (match.text, match.origin) == ("raise ValueError(y)", "other.py:2")
+    assert match.likeness > 4
     assert window.origins == ["from other.py:2"]
     window.index.close()
 

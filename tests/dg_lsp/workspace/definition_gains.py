@@ -23,7 +23,7 @@ from engine.fill.loading import load
 from engine.lab.eval.reserved.packages import Role, fetch, reserved_tasks
 from engine.lab.eval.tasks import EvalTask, text_holes
 from tests.dg_lsp.workspace import gains
-from tests.dg_lsp.workspace.recall import as_precedents, names_of
+from tests.dg_lsp.workspace.recall import as_workspace_matches, names_of
 
 HOLES, CHARS = 200, 600
 A_FILE = 4
@@ -36,7 +36,7 @@ def main() -> None:
     model = load(name, "cpu").model
     rows = dict[str, list[dict[str, Any]]]({way: [] for way in gains.WAYS})
     for task, snippets in holes(cast(Role, split), count, chars):
-        told = {"snippets": snippets, "precedents": as_precedents(names_of(task))}
+        told = {"snippets": snippets, "workspace_matches": as_workspace_matches(names_of(task))}
         for way, context in zip(gains.WAYS, ({}, told), strict=True):
             request = task.request(**context, single_line="\n" not in task.truth)
             rows[way].append(gains.row(task, *gains.timed(model, request)))

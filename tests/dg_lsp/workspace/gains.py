@@ -1,4 +1,4 @@
-"""`python -m tests.dg_lsp.workspace.gains [development|reported] [MODEL]`: what precedents are worth to a model.
+"""`python -m tests.dg_lsp.workspace.gains [development|reported] [MODEL]`: what workspace matches are worth to a model.
 
 The holes of the reserved packages, the rest of each package being the workspace, filled without and with what stands
 elsewhere. One line of JSON: of each way how many are exact, how many add no syntax problem, how many say nothing, how
@@ -21,7 +21,7 @@ from engine.lab.eval.reserved.packages import Role, fetch
 from engine.lab.eval.run import is_clean
 from engine.lab.eval.tasks import EvalTask
 from engine.learn.fills import fitted_threshold
-from tests.dg_lsp.workspace.recall import by_package, indexed, precedents_of
+from tests.dg_lsp.workspace.recall import by_package, indexed, workspace_matches_of
 
 THRESHOLD = 0.4
 """Of what is shown unasked, where none was fitted for the weights."""
@@ -35,9 +35,9 @@ def main() -> None:
     for package, its_tasks in by_package(cast(Role, split)).items():
         index = indexed(root, package)
         for task in its_tasks:
-            precedents, _ = precedents_of(index, root, task)
-            for way, given in zip(WAYS, ((), precedents), strict=True):
-                request = task.request(precedents=given, single_line="\n" not in task.truth)
+            workspace_matches, _ = workspace_matches_of(index, root, task)
+            for way, given in zip(WAYS, ((), workspace_matches), strict=True):
+                request = task.request(workspace_matches=given, single_line="\n" not in task.truth)
                 rows[way].append(row(task, *timed(model, request)))
     sys.stdout.write(json.dumps({"split": split, **paired(rows)}) + "\n")
 

@@ -1,4 +1,4 @@
-"""`python -m tests.dg_lsp.workspace.recall`: how often the text of a gap is among its precedents.
+"""`python -m tests.dg_lsp.workspace.recall`: how often the text of a gap is among its workspace matches.
 
 On the development holes of the reserved packages, the rest of each package being the workspace. One line of JSON: of
 each kind of gap how many, how many had it first and how many among those that a request takes; milliseconds of a
@@ -23,7 +23,7 @@ from dg_lsp.workspace.missing_imports import found_imports, import_texts, missin
 from dg_lsp.workspace.modules import bindings
 from dg_lsp.workspace.text_index import TextIndex
 from dg_lsp.workspace.unused_names import name_texts, unused_of
-from engine.common.request import Precedent
+from engine.common.request import WorkspaceMatch
 from engine.lab.eval.reserved.packages import Role, fetch, reserved_tasks
 from engine.lab.eval.tasks import EvalTask
 
@@ -34,8 +34,8 @@ def main() -> None:
     for package, its_tasks in holes.items():
         index = indexed(root, package)
         for task in its_tasks:
-            precedents, ms = precedents_of(index, root, task)
-            found = [each.text.strip() == task.truth.strip() for each in precedents]
+            workspace_matches, ms = workspace_matches_of(index, root, task)
+            found = [each.text.strip() == task.truth.strip() for each in workspace_matches]
             tasks[task.kind] += 1
             first[task.kind] += found[:1] == [True]
             among[task.kind] += any(found)
@@ -65,7 +65,7 @@ def indexed(root: Path, package: str) -> TextIndex:
     return index
 
 
-def precedents_of(index: TextIndex, root: Path, task: EvalTask) -> tuple[tuple[Precedent, ...], float]:
+def workspace_matches_of(index: TextIndex, root: Path, task: EvalTask) -> tuple[tuple[WorkspaceMatch, ...], float]:
     """Of a gap whose document is in the index as it is without what is missing, and the milliseconds."""
     name = task.name.rpartition(":")[0]
     index.add(name, task.prefix + task.suffix)
@@ -74,7 +74,7 @@ def precedents_of(index: TextIndex, root: Path, task: EvalTask) -> tuple[tuple[P
     found = look_up([index], name, task.prefix, task.suffix, number=task.prefix.count("\n") + 1)
     took_ms = (time.thread_time() - began_s) * 1000
     index.add(name, (root / name).read_text(encoding="utf-8"))
-    return as_precedents([*found, *names_of(task), *imports_of(index, task)]), took_ms
+    return as_workspace_matches([*found, *names_of(task), *imports_of(index, task)]), took_ms
 
 
 def names_of(task: EvalTask) -> list[Occurrence]:
@@ -91,10 +91,10 @@ def imports_of(index: TextIndex, task: EvalTask) -> list[Occurrence]:
     return import_texts(missing, name, CursorLine.of(text, len(task.prefix)))
 
 
-def as_precedents(found: Sequence[Occurrence]) -> tuple[Precedent, ...]:
+def as_workspace_matches(found: Sequence[Occurrence]) -> tuple[WorkspaceMatch, ...]:
     """As a request takes them."""
     return tuple(
-        Precedent(text=each.text, origin=f"{each.name}:{each.number}", likeness=likeness(each.score))
+        WorkspaceMatch(text=each.text, origin=f"{each.name}:{each.number}", likeness=likeness(each.score))
         for each in likeliest(found)[:MOST]
     )
 

@@ -82,7 +82,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Works
     made.index.close()
 
 
-async def test_a_file_that_is_not_open_is_a_precedent_with_the_gaps_names(workspace: Workspace):
+async def test_a_file_that_is_not_open_is_a_workspace_match_with_the_gaps_names(workspace: Workspace):
     workspace.write("src/shapes.py", ELSEWHERE)
     workspace.write("src/shapes.txt", ELSEWHERE)
     assert await workspace.matches() == {"src/shapes.py:4": "raise ValueError(y)"}
@@ -108,7 +108,7 @@ async def test_line_breaks_are_the_gaps(workspace: Workspace):
 @pytest.mark.parametrize(
     "name", ["secrets/shapes.py", "ignored/shapes.py", "ignored.py", "kept/not.py", ".hidden/a.py"]
 )
-async def test_what_the_model_may_not_see_is_no_precedent(workspace: Workspace, name: str):
+async def test_what_the_model_may_not_see_is_no_workspace_match(workspace: Workspace, name: str):
     (workspace.folder / ".git").mkdir()
     workspace.write(".gitignore", "ignored*\n")
     workspace.write(".dgignore", "secrets/\nnot.py\n")
@@ -160,7 +160,7 @@ async def test_a_file_that_can_not_be_taken_in_any_more_leaves(workspace: Worksp
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
-async def test_a_file_below_a_name_that_is_no_text_is_a_precedent_unless_it_is_excluded(workspace: Workspace):
+async def test_a_file_below_a_name_that_is_no_text_is_a_workspace_match_unless_it_is_excluded(workspace: Workspace):
     folder = os.fsdecode(b"caf\xe9")
     workspace.write(f"{folder}/shapes.py", ELSEWHERE)
     (origin,) = await workspace.matches()
@@ -182,7 +182,7 @@ async def test_of_an_open_document_what_the_editor_shows_counts(workspace: Works
     assert await workspace.matches() == {"shapes.py:4": "raise ValueError(y)"}
 
 
-async def test_an_open_document_that_becomes_too_long_is_no_precedent(workspace: Workspace):
+async def test_an_open_document_that_becomes_too_long_is_no_workspace_match(workspace: Workspace):
     workspace.write("shapes.py", ELSEWHERE)
     workspace.open("shapes.py", ELSEWHERE)
     assert await workspace.matches()
@@ -319,7 +319,7 @@ async def test_an_import_that_is_typed_is_resolved(workspace: Workspace):
             await asyncio.sleep(0.01)
 
 
-async def test_an_imported_name_that_nothing_uses_is_a_precedent_until_it_is_used(workspace: Workspace):
+async def test_an_imported_name_that_nothing_uses_is_a_workspace_match_until_it_is_used(workspace: Workspace):
     marked = "from shapes import area\n\nresult = ▮\n"
     assert await workspace.matches(marked=marked) == {"here.py:1": "area"}
     workspace.becomes(marked.replace("▮", "area").replace("result", "total") + "result = \n", "here.py")
@@ -328,7 +328,7 @@ async def test_an_imported_name_that_nothing_uses_is_a_precedent_until_it_is_use
     assert await workspace.index.matches(gap) == (), "whether or not the document was looked at again"
 
 
-async def test_a_name_that_is_not_imported_is_a_precedent_as_another_file_imports_it(workspace: Workspace):
+async def test_a_name_that_is_not_imported_is_a_workspace_match_as_another_file_imports_it(workspace: Workspace):
     workspace.write("there.py", "import re\nfrom shapes import area\n")
     marked = "import os\n▮\n\nprint(area(os))\n"
     assert (await workspace.matches(marked=marked))["there.py:2"] == "from shapes import area"

@@ -51,7 +51,7 @@ def test_both_sides_count():
     assert texts("start(x)\n▮\nstop(x)\n", first, second)[0] == "second()"
 
 
-def test_a_gap_is_no_precedent_of_itself():
+def test_a_gap_is_no_workspace_match_of_itself():
     own = "one()\ntwo()\nthree()\n"
     assert "two()" in texts("one()\n▮\nthree()\n", own=own)
     assert texts("one()\n▮\nthree()\n", own=own, number=2) == []

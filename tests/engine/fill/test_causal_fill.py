@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from engine.common.request import Draft, Filled, FillRequest, Precedent
+from engine.common.request import Draft, Filled, FillRequest, WorkspaceMatch
 from engine.fill.draft_sources import DraftSources
 from engine.fill.executor import drive
 from engine.fill.pipeline import fill, infill
@@ -122,8 +122,8 @@ def test_confidence_is_how_likely_all_of_the_text_is_and_that_it_ends():
 
 def test_a_workspace_match_is_a_candidate_and_a_draft():
     said = " self.depth + 1"
-    matches = (Precedent(text=said, origin="a.py:1", likeness=1), Precedent(text=" depth", origin="a.py:2"))
-    filled = answer(scripted(BOX, f"{said}{AFTER}"), replace(BOX, precedents=matches))
+    matches = (WorkspaceMatch(text=said, origin="a.py:1", likeness=1), WorkspaceMatch(text=" depth", origin="a.py:2"))
+    filled = answer(scripted(BOX, f"{said}{AFTER}"), replace(BOX, workspace_matches=matches))
     assert (text(filled), filled.candidates[0].origin) == (said, "a.py:1")
     assert filled.forwards <= 2
 

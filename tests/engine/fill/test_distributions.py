@@ -44,14 +44,14 @@ def banned() -> tuple[Bans, Tensor]:
 def test_it_says_what_whole_logits_say(temperature: float):
     raw, table, asked = random(0, F, V), random(1, V, E), torch.tensor([[3, 299, 50, 3]]).repeat(F, 1)
     bans, may = banned()
-    said = look(over(raw, table), bans, temperature=temperature, asked=asked, top=5)
+    said = look(over(raw, table), bans, temperature=temperature, queried=asked, top=5)
     logs = raw.masked_fill(~may, -torch.inf).div(temperature).log_softmax(-1)
     assert torch.equal(said.likeliest, logs.argmax(-1))
     assert torch.equal(said.drawn, said.likeliest)
     close = torch.testing.assert_close
     close(said.log_likeliest, logs.amax(-1))
     close(said.entropy, torch.distributions.Categorical(logits=logs).entropy())
-    close(said.log_asked, logs.gather(1, asked))
+    close(said.log_queried, logs.gather(1, asked))
     close(said.log_total, raw.masked_fill(~may, -torch.inf).div(temperature).logsumexp(-1))
     close(said.signal.embeddings(), logs.exp() @ table)
     values, tokens = logs.topk(5)

@@ -38,9 +38,3 @@ def test_a_draft_shows_what_may_be_the_answer(bundled: Model):
     one = gap.draft(canvas, widths, [1])
     assert (one.text, one.settled) == ("left", len("left"))
     assert gap.draft(canvas, widths, [1], looks=True).settled == 0
-
-
-def test_a_guess_is_spelled_as_the_model_has_learnt_lines(bundled: Model):
-    request = FillRequest(prefix="x = ", suffix="\r\n", guess="call(\r\n    1,\r\n)")
-    gap = open_gap(bundled, request)
-    assert gap.guess == bundled.tokenize(gap.prompt.head + "call(\n    1,\n)")

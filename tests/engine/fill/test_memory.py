@@ -31,7 +31,7 @@ def step(count):
         Logits(hidden=hidden[:count], head=Head(logits, tokens, table)),
         Bans(out=[(None, torch.arange(100))], only=[(torch.arange(count) == 3, torch.arange(70_000))]),
         temperature=0.5, drawing=True, generator=torch.Generator().manual_seed(0),
-        asked=torch.arange(16).expand(count, -1), top=8,
+        queried=torch.arange(16).expand(count, -1), top=8,
     )
     return found.signal.embeddings().shape, found.drawn
 

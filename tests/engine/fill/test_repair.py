@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engine.common.marked import gap_at_markers
-from engine.common.request import Candidate, Draft, FillRequest, Precedent
+from engine.common.request import Candidate, Draft, FillRequest, WorkspaceMatch
 from engine.fill.executor import drive
 from engine.fill.lengths.strategies import Fitted, discover
 from engine.fill.opening import open_gap
@@ -234,9 +234,14 @@ class SlowReader(Slow):
 def test_what_was_done_before_the_first_step_makes_no_step_longer():
     case = Case(text="x = ▮a + b + c + d + e + f + g + h + i + j + k + l + m▮\n", reveal=1)
     model, gap = SlowReader("oracle", [case]), gap_at_markers(case.text)
-    elsewhere = (Precedent(text="another(one)", origin="a.py:1"),)
+    elsewhere = (WorkspaceMatch(text="another(one)", origin="a.py:1"),)
     request = FillRequest(
-        prefix=gap.prefix, suffix=gap.suffix, language="python", max_tokens=40, deadline_ms=9500, precedents=elsewhere
+        prefix=gap.prefix,
+        suffix=gap.suffix,
+        language="python",
+        max_tokens=40,
+        deadline_ms=9500,
+        workspace_matches=elsewhere,
     )
     assert drive(model, infill(model, request, clock=model.clock)).steps == 4
 

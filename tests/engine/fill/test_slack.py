@@ -9,7 +9,7 @@ from engine.fill.canvas import Canvas, new_canvas
 from engine.fill.constraints import Bans, in_turn
 from engine.fill.denoise import denoise
 from engine.fill.sampling import Policies, all_known, entropy_bound, linear_temperature
-from engine.fill.slack import MET, SURELY, end_behind_text, end_once, met
+from engine.fill.slack import MET, SURELY, end_after_text, end_once, met
 from engine.models.base import Noise
 from engine.models.logits import dense
 from tests.engine.tiny import Nowhere
@@ -23,7 +23,7 @@ def canvas(*rows: list[int | None]) -> Canvas:
 
 
 def permitted(state: Canvas, *chosen: list[int]) -> list[list[bool]]:
-    return end_behind_text(state, PAD)(torch.tensor(chosen)).tolist()
+    return end_after_text(state, PAD)(torch.tensor(chosen)).tolist()
 
 
 def left(state: Canvas, count: int) -> torch.Tensor:
@@ -82,7 +82,7 @@ def test_whatever_the_model_says_no_unused_slot_is_inside_the_text(seed: int, wi
             accept=entropy_bound(0.5, in_time=True),
             settled=all_known,
             constrain=in_turn(end_once(state, PAD)),
-            mask=end_behind_text(state, PAD),
+            mask=end_after_text(state, PAD),
         ),
         NOISE,
         generator,

@@ -56,9 +56,9 @@ def test_only_the_gap_is_noised_and_the_suffix_stands(noise: NoiseKind):
     seen = 0
     for seed in range(20):
         made = batch(noise, seed, drafted_share=0.0)
-        assert torch.equal(made.canvas[~made.asked], made.truth[~made.asked])
+        assert torch.equal(made.canvas[~made.queried], made.truth[~made.queried])
         for row, places in canvases(made):
-            asked = made.asked[row, places]
+            asked = made.queried[row, places]
             assert asked.any()
             pinned = len(places) - int(asked.nonzero().max()) - 1
             if noise == "uniform":
@@ -167,8 +167,8 @@ def test_some_rows_see_their_own_first_answer():
     network, made = random_network(), batch("uniform")
     with torch.no_grad():
         fed = canvas_losses(network, made)[0]
-        logits = network.logits(hidden(network, made)[made.asked])
-    blind = torch.nn.functional.cross_entropy(logits, made.truth[made.asked])
+        logits = network.logits(hidden(network, made)[made.queried])
+    blind = torch.nn.functional.cross_entropy(logits, made.truth[made.queried])
     assert made.conditioned == slice(0, 1)
     assert abs(float(fed) - float(blind)) > 1e-4
 
@@ -212,12 +212,12 @@ def test_a_first_answer_stands_on_canvases_that_are_asked_whether_it_is_right():
             drafted, checked = made.drafted[row, places], bool(made.checked[row, places].any())
             stands = torch.where(drafted, said[row, places], made.canvas[row, places])
             assert torch.equal(canvas[row, places], stands)
-            assert made.asked[row, places][drafted].all()
+            assert made.queried[row, places][drafted].all()
             if not drafted.any():
                 continue
             seen[checked] += 1
             assert row < made.conditioned.stop
-            assert torch.equal(made.asked[row, places], made.position[row, places] < _behind(made, row, places))
+            assert torch.equal(made.queried[row, places], made.position[row, places] < _behind(made, row, places))
             assert fed[row, places].any() != checked
             assert not (checked and (~drafted & (made.canvas[row, places] == MASK)).any())
     assert min(seen.values()) > 5

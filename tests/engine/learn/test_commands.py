@@ -60,7 +60,7 @@ def test_from_packages_to_a_model_with_a_card(tmp_path: Path, cache: Path):
     causal, filled = assessed.stdout.splitlines()
     assert causal.startswith("2,048 tokens: ")
     assert "3 gaps: exact" in causal
-    assert filled.startswith("2 development holes, width told: canvas ")
+    assert filled.startswith("2 development holes, width given: canvas ")
     (tmp_path / "figures.md").write_text("| pass@1 |\n|--:|\n| 12% |\n")
     figures = ("--evaluation", str(tmp_path / "figures.md"))
     written = call("export", "--out", str(tmp_path / "model"), "--holes", "2", *changes, *figures)

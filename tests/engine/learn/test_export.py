@@ -17,7 +17,7 @@ from engine.common.request import FillRequest, RecentEdit
 from engine.fill.causal_decoding import Reach, Said, decode
 from engine.fill.draft_sources import DraftSources
 from engine.fill.draft_tree import Following, TokenDraft, of_drafts
-from engine.fill.lengths.strategies import ASKED
+from engine.fill.lengths.strategies import PREDICTED
 from engine.fill.loading import load
 from engine.fill.opening import open_gap
 from engine.fill.pipeline import fill
@@ -270,7 +270,7 @@ def test_the_likeliest_widths_are_filled(asked: DiffusionGemma):
     finally:
         del asked.step
     room = asked.info.canvas_length - len(asked.prompt(REQUEST).suffix)
-    assert seen[0] == {*[width for width in likely if width <= room][:ASKED]}
+    assert seen[0] == {*[width for width in likely if width <= room][:PREDICTED]}
 
 
 def test_the_causal_head_ends_a_gap_itself_or_at_the_told_width(asked: DiffusionGemma):

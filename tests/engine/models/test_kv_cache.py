@@ -61,9 +61,9 @@ def test_a_changed_tail_gives_the_logits_of_a_fresh_cache(model, fresh, length: 
 def test_typing_one_token_encodes_one_token(model):
     text = ids(200, seed=3)
     model.encode(text[:-1])
-    asked, reused = model.cache.tokens_asked, model.cache.tokens_reused
+    asked, reused = model.cache.tokens_requested, model.cache.tokens_reused
     model.encode(text)
-    assert model.cache.tokens_asked - asked == 200
+    assert model.cache.tokens_requested - asked == 200
     assert model.cache.tokens_reused - reused == 199
 
 

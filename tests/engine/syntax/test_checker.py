@@ -32,8 +32,8 @@ from engine.syntax.questions import (
     TryInsertions,
     ValidateFills,
     Validations,
+    reply_to,
 )
-from engine.syntax.questions import asked as asking
 from engine.syntax.suspects import ASIDE_S, Suspects
 from engine.syntax.wire import framed, unpacked_reply
 
@@ -226,14 +226,14 @@ def test_only_repeated_deaths_cost_a_rest_and_never_a_long_one(deaths: int, rest
 
 
 def test_a_check_may_take_what_is_left_of_the_time():
-    check = next(asking(call(), 500.0, 20.0))
+    check = next(reply_to(call(), 500.0, 20.0))
     assert (check.budget_ms, check.left_ms) == (20.0, 20.0)
 
 
 @pytest.mark.parametrize("left_ms", [0.0, -30.0])
 def test_nothing_is_asked_where_no_time_is_left(left_ms: float):
     with pytest.raises(StopIteration) as done:
-        next(asking(call(), 500.0, left_ms))
+        next(reply_to(call(), 500.0, left_ms))
     assert done.value.value is None
 
 

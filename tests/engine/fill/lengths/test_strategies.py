@@ -42,8 +42,8 @@ def test_without_a_suffix_there_is_no_place_to_find():
 def test_what_is_still_open_counts_by_its_probability():
     state = canvas(5, 1, 2, 9)
     state.open[0, 1:3] = True
-    state.log_asked = torch.full((1, 4, 2), -5.0)
-    state.log_asked[0, 1, 0] = state.log_asked[0, 2, 1] = -0.6
+    state.log_queried = torch.full((1, 4, 2), -5.0)
+    state.log_queried[0, 1, 0] = state.log_queried[0, 2, 1] = -0.6
     assert suffix_places(state, [1, 2])[0] == (1, pytest.approx(-0.6))
 
 

@@ -132,9 +132,3 @@ def test_a_selection_within_a_line_is_taken_as_it_is() -> None:
     request = request_of("total = ▮a + b▮ * 2\n")
     assert conversation(request).old == "a + b"
     assert answered(request, "(a + b)\n```", "\n```") == "(a + b)"
-
-
-def test_carriage_returns_are_not_the_models_business() -> None:
-    request = request_of("x = 1\r\n    ▮if x:\r\n        y = 2▮\r\n")
-    assert "\r" not in conversation(request).messages[-1]["content"]
-    assert answered(request, "if x:\n    y = 3", "\n```") == "if x:\n        y = 3"

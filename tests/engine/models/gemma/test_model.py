@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.models.base import READ_ON, Rows
+from engine.models.base import SCORED_SUFFIX, Rows
 from engine.models.gemma import model as gemma
 from tests.engine.tiny import signal_of, tiny_model
 
@@ -93,7 +93,7 @@ def test_scores_are_the_encoders_own(model, reference, length: int, suffix: list
     context = list(range(40, 40 + length))
     gaps = [[70, 71, 72], [80], []]
     scores = model.score(model.encode(context), gaps, suffix)
-    read = suffix[:READ_ON]
+    read = suffix[:SCORED_SUFFIX]
     assert [len(row) for row in scores] == [3 + len(read), 1 + len(read), len(read)]
     for gap, score in zip(gaps[:2], scores, strict=False):
         row = gap + read

@@ -1,4 +1,4 @@
-"""A server in this process with its HTTP door open, and a client that may break every rule."""
+"""A server in this process that serves HTTP, and a client that may break every rule."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Got:
 
 
 class Client:
-    """Knocks at one door."""
+    """Asks one server."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -80,7 +80,7 @@ class Client:
 
 
 @contextmanager
-def door(place: Home, load: Any = new_oracle, **settings: Any) -> Iterator[tuple[Client, EngineServer]]:
+def http_server(place: Home, load: Any = new_oracle, **settings: Any) -> Iterator[tuple[Client, EngineServer]]:
     """The client, and the server that it asks."""
     with serving(place, load, **{"http": "127.0.0.1:0", **settings}) as server:
         yield Client(server.status().http), server

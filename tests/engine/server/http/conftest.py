@@ -26,13 +26,13 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    """Of a door that the tests of a file share."""
+    """Of a server that the tests of a file share."""
     from tests.engine.processes import home
-    from tests.engine.server.http.asking import door
+    from tests.engine.server.http.asking import http_server
 
     with pytest.MonkeyPatch.context() as patch, home() as place:
         patch.delenv(HTTP_TOKEN, raising=False)
         for name in ("DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"):
             patch.setenv(name, place.environment[name])
-        with door(place) as (client, _):
+        with http_server(place) as (client, _):
             yield client

@@ -12,7 +12,7 @@ import pytest
 
 from tests.engine.processes import WAIT_S, home, wait_until
 from tests.engine.scripted import END, Scripted
-from tests.engine.server.http.asking import Client, Got, door
+from tests.engine.server.http.asking import Client, Got, http_server
 
 SAID = 'Here:\n```python\nreturn self.value + "é😋"\n```\n'
 USER = {"role": "user", "content": "Rewrite `return self.depth`."}
@@ -55,7 +55,7 @@ def client(talking: Talking) -> Iterator[Client]:
     with pytest.MonkeyPatch.context() as patch, home() as place:
         for name in ("DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"):
             patch.setenv(name, place.environment[name])
-        with door(place, loads(talking), http_token_file="") as (client, _):
+        with http_server(place, loads(talking), http_token_file="") as (client, _):
             yield client
 
 
@@ -148,7 +148,7 @@ def test_a_conversation_that_is_too_long_is_refused(client: Client):
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_model_that_answers_nobody_names_one_that_does(place: Any, stream: bool):
-    with door(place) as (client, _):
+    with http_server(place) as (client, _):
         got = chat(client, stream=stream)
     assert got.status == 400
     assert "--model coder-1.5b" in got.json["error"]["message"]
@@ -159,7 +159,7 @@ def test_it_needs_the_token_as_everything_does(place: Any, tmp_path: Any):
     token = tmp_path / "token"
     token.write_text("a-long-enough-token-for-everybody\n")
     token.chmod(0o600)
-    with door(place, loads(Talking()), http_token_file=str(token)) as (client, _):
+    with http_server(place, loads(Talking()), http_token_file=str(token)) as (client, _):
         assert chat(client).status == 401
         headers = {"Authorization": "Bearer a-long-enough-token-for-everybody"}
         got = client.ask("POST", "/v1/chat/completions", {"messages": [USER]}, **headers)
@@ -168,7 +168,7 @@ def test_it_needs_the_token_as_everything_does(place: Any, tmp_path: Any):
 
 def test_who_hangs_up_ends_it(place: Any):
     talking = Talking(says="value " * 400, delay_s=0.02)
-    with door(place, loads(talking)) as (client, server):
+    with http_server(place, loads(talking)) as (client, server):
         body = b'{"messages": [{"role": "user", "content": "x"}], "stream": true}'
         head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
         with socket.create_connection((client.host, client.port), WAIT_S) as connection:

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from engine.server.http.asked import InfillAsked
+from engine.server.http.bodies import InfillBody
 from tests.engine.processes import wait_until
-from tests.engine.server.http.asking import AFTER, ANSWER, BEFORE, LONG, Client, door
+from tests.engine.server.http.asking import AFTER, ANSWER, BEFORE, LONG, Client, http_server
 from tests.engine.server.http.test_clients import QWEN
 
 
@@ -74,15 +74,15 @@ def test_several_answers_are_wanted_by_either_name(client: Client):
 )
 def test_the_first_line_may_tell_the_language(line: str, language: str):
     for prefix in (f"{line}\nx = ", line):
-        asked = InfillAsked(input_prefix=prefix, input_suffix="\n")
+        asked = InfillBody(input_prefix=prefix, input_suffix="\n")
         assert asked.fill_request().language == language
-    assert InfillAsked(input_prefix=f"x\n{line}\n", input_suffix="").fill_request().language == ""
-    told = InfillAsked(input_prefix=f"{line}\nx = ", input_suffix="", language="go")
+    assert InfillBody(input_prefix=f"x\n{line}\n", input_suffix="").fill_request().language == ""
+    told = InfillBody(input_prefix=f"{line}\nx = ", input_suffix="", language="go")
     assert told.fill_request().language == "go"
 
 
 def test_health_properties_and_models_are_as_llama_cpp_tells_them(place):
-    with door(place) as (client, server):
+    with http_server(place) as (client, server):
         client.infill(BEFORE, AFTER)
         wait_until(lambda: server.status().loaded_s is not None, "the model")
         assert client.ask("GET", "/v1/health").json == client.ask("GET", "/health").json == {"status": "ok"}

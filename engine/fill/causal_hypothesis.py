@@ -32,10 +32,10 @@ _SURE = math.log(0.5)
 """Above which a token that is read is the likeliest in its place."""
 
 
-def second_opinion(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
+def causal_hypothesis(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
     """One hypothesis more, or none. `known`: those that there are, with their readings."""
     head, end = gap.model.causal, gap.model.info.end_id
-    if not gap.told or gap.committed or head is None or end is None:
+    if not gap.predicted_widths or gap.committed or head is None or end is None:
         return []
     surest = max(known, key=_sure_tokens, default=None)
     if surest is not None and _sure_tokens(surest) > len(surest.ids):
@@ -84,7 +84,7 @@ def _banned(gap: Gap, end: int) -> list[int]:
 
 def _bound(gap: Gap, said: Said) -> float:
     """What it can be ranked by at the most, whatever comes."""
-    odds = [likely for width, likely in gap.told.items() if width >= len(said.ids)]
+    odds = [likely for width, likely in gap.predicted_widths.items() if width >= len(said.ids)]
     return sum(said.logs) + (fitting(max(odds)) if odds else -math.inf)
 
 

@@ -1,4 +1,4 @@
-"""What stands elsewhere in somebody's code, as candidates: the model reads them instead of writing them."""
+"""Workspace matches as candidates: the model scores them instead of writing them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from engine.common.newlines import with_line_feeds
-from engine.common.request import Precedent
+from engine.common.request import WorkspaceMatch
 from engine.fill.executor import Work
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import NO_ROW, Hypothesis
@@ -16,14 +15,14 @@ from engine.fill.ranking import standing
 from engine.fill.validation import checked, valid_fills
 
 LIKELY, LIKENESS = -3.9, 0.145
-"""Log-odds that the likeliest precedent is the gap's very text: to begin with, and for each token of its surroundings
-that is like the gap's. Fitted on development holes (92 answers, of which 28 were the very text), where the bundled
-model's own reading told next to nothing of it."""
+"""Log-odds that the likeliest workspace match is the gap's very text: to begin with, and for each token of its
+surroundings that is like the gap's. Fitted on development holes (92 answers, of which 28 were the very text), where the
+bundled model's own reading told next to nothing of it."""
 
 
-def precedents(gap: Gap) -> Work[list[Hypothesis]]:
-    """Those of a request's precedents that may be offered, best first: they fit the gap, and are valid there."""
-    texts = {with_line_feeds(each.text): each for each in reversed(gap.request.precedents)}
+def workspace_matches(gap: Gap) -> Work[list[Hypothesis]]:
+    """Those of a request's workspace matches that may be offered, best first: they fit the gap, and are valid there."""
+    texts = {each.text: each for each in reversed(gap.request.workspace_matches)}
     ids = {text: tokens for text in reversed(texts) if (tokens := _tokens(gap, text))}
     if gap.request.task != "fill" or not ids:
         return []
@@ -41,10 +40,10 @@ def precedents(gap: Gap) -> Work[list[Hypothesis]]:
 
 
 def merged(written: Sequence[Hypothesis], known: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """All of them; what the model wrote and what stands elsewhere too is as likely as either makes it."""
-    precedent = {each.text: each for each in known}
-    both = [_both(each, same) if (same := precedent.pop(each.text, None)) else each for each in written]
-    return [*both, *precedent.values()]
+    """All of them; what the model wrote and a match says too is as likely as either makes it."""
+    match = {each.text: each for each in known}
+    both = [_both(each, same) if (same := match.pop(each.text, None)) else each for each in written]
+    return [*both, *match.values()]
 
 
 def _both(written: Hypothesis, known: Hypothesis) -> Hypothesis:
@@ -63,17 +62,17 @@ def _tokens(gap: Gap, text: str) -> list[int]:
     return ids if fits and all(map(gap.is_text, ids)) and gap.model.detokenize(ids) == said else []
 
 
-def _hypothesis(ids: Sequence[int], precedent: Precedent, text: str, reading: Sequence[float]) -> Hypothesis:
+def _hypothesis(ids: Sequence[int], match: WorkspaceMatch, text: str, reading: Sequence[float]) -> Hypothesis:
     # Where not each of its tokens is read, all are as sure as those that are.
     own = reading[: len(ids)] if len(reading) >= len(ids) else [fmean(reading)] * len(ids)
-    odds = LIKELY + LIKENESS * precedent.likeness
+    odds = LIKELY + LIKENESS * match.likeness
     return Hypothesis(
         row=NO_ROW,
         text=text,
         ids=tuple(ids),
         confidence=tuple(map(math.exp, own)),
         read=tuple(reading),
-        origin=precedent.origin,
-        likeness=precedent.likeness,
+        origin=match.origin,
+        likeness=match.likeness,
         likely=max(1 / (1 + math.exp(-odds)), math.exp(min(0.0, sum(reading)))),
     )

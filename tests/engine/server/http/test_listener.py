@@ -20,14 +20,14 @@ from engine.common.messages import Fill, FillReply
 from engine.common.request import FillRequest, Snippet
 from engine.fill.loading import load
 from engine.models.oracle.model import Case, Oracle
-from engine.server.http import asked
-from engine.server.http import door as door_module
+from engine.server.http import bodies
+from engine.server.http import listener as listener_module
 from engine.server.http.app import shown_name
-from engine.server.http.asked import CompletionAsked, read_body
+from engine.server.http.bodies import CompletionBody, read_body
 from engine.server.settings import HttpBounds, Limits
 from tests.dg_lsp.app.test_server import Session
 from tests.engine.processes import Home, running, wait_until
-from tests.engine.server.http.asking import AFTER, ANSWER, BEFORE, LINES, LONG, Client, door
+from tests.engine.server.http.asking import AFTER, ANSWER, BEFORE, LINES, LONG, Client, http_server
 from tests.test_key_path import ask
 
 
@@ -40,7 +40,7 @@ def through_the_socket(place: Home, request: FillRequest) -> list[str]:
 
 
 def test_the_answer_is_that_of_the_socket(place):
-    with door(place, lambda _: load("bundled").model) as (client, _):
+    with http_server(place, lambda _: load("bundled").model) as (client, _):
         said = []
         for prefix, suffix in (
             (BEFORE, AFTER),
@@ -66,7 +66,7 @@ def test_the_answer_is_that_of_the_socket(place):
 
 @pytest.mark.asyncio
 async def test_the_answer_is_that_of_the_language_server(place):
-    with door(place, lambda _: Oracle("oracle", [Case(text="x = ▮len(y)▮\n")])) as (client, _):
+    with http_server(place, lambda _: Oracle("oracle", [Case(text="x = ▮len(y)▮\n")])) as (client, _):
         session = Session()
         await session.begin()
         session.server.configuration.initialize({"enabled": True})
@@ -142,7 +142,7 @@ def test_time_that_is_up_is_no_error(client: Client):
 
 def test_the_language_is_that_of_the_name_of_the_file(place):
     text = "<|file_sep|>a.py\n<|fim_prefix|>slow = <|fim_suffix|>\n<|fim_middle|>"
-    with door(place) as (client, _):
+    with http_server(place) as (client, _):
         # What is checked against a grammar may still be mended: nothing of it is sent before that.
         assert len(client.complete(text, stream=True).events) == 2
         assert len(client.complete(text.replace("a.py", "a"), stream=True).events) > 3
@@ -280,11 +280,11 @@ def test_beyond_loopback_nothing_opens_without_a_token(place, monkeypatch, tmp_p
     assert "can be read by others: run `chmod 600" in result.stderr
     assert not place.runtime.exists()
     file.chmod(0o600)
-    with door(place, http="0.0.0.0:0", http_token_file=str(file)) as (client, _):
+    with http_server(place, http="0.0.0.0:0", http_token_file=str(file)) as (client, _):
         check_token(Client(f"127.0.0.1:{client.port}"), "of-the-file")
     monkeypatch.setenv(HTTP_TOKEN, "of-the-environment")
     shutil.rmtree(place.runtime)
-    with door(place) as (client, _):
+    with http_server(place) as (client, _):
         check_token(client, "of-the-environment")
     assert "of-the" not in place.log()
 
@@ -312,7 +312,7 @@ def check_token(client: Client, token: str) -> None:
 
 def test_beyond_loopback_the_host_is_an_address_or_a_name_of_this_machine(place, monkeypatch):
     monkeypatch.setenv(HTTP_TOKEN, "token")
-    with door(place, http="0.0.0.0:0") as (client, _):
+    with http_server(place, http="0.0.0.0:0") as (client, _):
         near = Client(f"127.0.0.1:{client.port}")
         known = {"Authorization": "Bearer token"}
         for host, status in (("192.0.2.1:80", 200), (socket.gethostname(), 200), ("evil.example", 403)):
@@ -320,7 +320,7 @@ def test_beyond_loopback_the_host_is_an_address_or_a_name_of_this_machine(place,
 
 
 def test_bodies_are_bounded_in_size_and_time(place):
-    with door(place, http_bounds=HttpBounds(body_nbytes=1000, body_s=0.2)) as (client, _):
+    with http_server(place, http_bounds=HttpBounds(body_nbytes=1000, body_s=0.2)) as (client, _):
         assert client.infill("x" * 2000).status == 413
         connection = http.client.HTTPConnection(client.host, client.port, timeout=30)
         connection.putrequest("POST", "/infill")
@@ -332,7 +332,7 @@ def test_bodies_are_bounded_in_size_and_time(place):
 
 
 def test_a_header_that_drips_is_not_waited_for(place):
-    with door(place, http_bounds=HttpBounds(header_s=0.2)) as (client, _):
+    with http_server(place, http_bounds=HttpBounds(header_s=0.2)) as (client, _):
         for said in (b"", b"GET /health HTTP/1.1\r\n"):
             with socket.create_connection((client.host, client.port), 30) as idle:
                 idle.sendall(said)
@@ -348,7 +348,7 @@ def test_a_header_that_drips_is_not_waited_for(place):
 
 
 def test_who_comes_gets_the_place_of_who_rests_longest(place):
-    with door(place, http_bounds=HttpBounds(connections=3)) as (client, _), contextlib.ExitStack() as stack:
+    with http_server(place, http_bounds=HttpBounds(connections=3)) as (client, _), contextlib.ExitStack() as stack:
         kept = [http.client.HTTPConnection(client.host, client.port, timeout=30) for _ in range(6)]
         for connection in kept:
             stack.callback(connection.close)
@@ -371,7 +371,7 @@ def test_who_comes_gets_the_place_of_who_rests_longest(place):
 )
 def test_the_oldest_that_have_no_request_give_way_when_another_comes(place: Home, begun: bytes):
     with (
-        door(place, http_bounds=HttpBounds(connections=4)) as (client, server),
+        http_server(place, http_bounds=HttpBounds(connections=4)) as (client, server),
         Hanging(client, "slow = "),
         contextlib.ExitStack() as stack,
     ):
@@ -381,7 +381,7 @@ def test_the_oldest_that_have_no_request_give_way_when_another_comes(place: Home
             with contextlib.suppress(OSError):  # it may have given way already
                 sock.sendall(begun)
         assert client.ask("GET", "/v1/models").status == 200
-        connections = server._door._state.connections
+        connections = server._http._state.connections
         wait_until(lambda: len(connections) <= 4, "fewer connections")
         # Who is answered keeps his place, and so do those who came last.
         assert sum(server.scheduler.counts()) == 1
@@ -410,8 +410,8 @@ def test_a_body_that_could_end_at_two_places_ends_its_connection(client: Client,
 
 
 def test_of_a_long_text_what_is_near_the_gap_is_read(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(asked, "_MOST_CHARS", 20)
-    held = read_body(b'{"prompt": ""}', CompletionAsked)
+    monkeypatch.setattr(bodies, "_MOST_CHARS", 20)
+    held = read_body(b'{"prompt": ""}', CompletionBody)
     request = held.request("#!/usr/bin/env python\n" + "x = 1\n" * 9 + "y = ", "\n" + "z = 2\n" * 9)
     assert (request.prefix, request.language) == ("x = 1\nx = 1\ny = ", "python")
     assert request.suffix == ("\n" + "z = 2\n" * 9)[:20]
@@ -424,7 +424,7 @@ def test_those_whose_bodies_drip_on_after_the_answer_lock_nobody_out(place, monk
     known = "Authorization: Bearer token\r\n"
     head = "POST /infill HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n"
     with (
-        door(place, http_bounds=HttpBounds(connections=4, body_s=0.3)) as (client, _),
+        http_server(place, http_bounds=HttpBounds(connections=4, body_s=0.3)) as (client, _),
         contextlib.ExitStack() as stack,
     ):
         dripping: dict[socket.socket, bytes] = {}
@@ -450,7 +450,7 @@ def test_those_whose_bodies_drip_on_after_the_answer_lock_nobody_out(place, monk
 
 @pytest.mark.parametrize("count", [20, 400], ids=["within asyncio's buffer", "beyond it"])
 def test_who_reads_no_answer_is_dropped(place, monkeypatch, count):
-    bind = door_module.bound
+    bind = listener_module.bound
 
     def bound(address: HttpAddress) -> socket.socket:
         sock = bind(address)
@@ -458,18 +458,18 @@ def test_who_reads_no_answer_is_dropped(place, monkeypatch, count):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         return sock
 
-    monkeypatch.setattr(door_module, "bound", bound)
-    with door(place, http_bounds=HttpBounds(body_s=0.3)) as (client, server), socket.socket() as deaf:
+    monkeypatch.setattr(listener_module, "bound", bound)
+    with http_server(place, http_bounds=HttpBounds(body_s=0.3)) as (client, server), socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
         deaf.connect((client.host, client.port))
         deaf.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * count)
-        connections = server._door._state.connections
+        connections = server._http._state.connections
         wait_until(lambda: connections, "the connection")
         wait_until(lambda: not connections, "its end", timeout_s=10)
 
 
 def test_one_request_too_many_is_told_to_come_again(place):
-    with door(place, http_bounds=HttpBounds(requests=2)) as (client, server):
+    with http_server(place, http_bounds=HttpBounds(requests=2)) as (client, server):
         with Hanging(client, "slow = "), Hanging(client, "slow = "):
             wait_until(lambda: sum(server.scheduler.counts()) == 2, "two fills")
             got = client.infill(BEFORE, AFTER)
@@ -479,7 +479,7 @@ def test_one_request_too_many_is_told_to_come_again(place):
 
 
 def test_those_for_whom_the_queue_has_no_room_wait(place):
-    with door(place, limits=Limits(jobs_per_client=2)) as (client, _):
+    with http_server(place, limits=Limits(jobs_per_client=2)) as (client, _):
         got: list[int] = []
         threads = [threading.Thread(target=lambda: got.append(client.infill("slow = ").status)) for _ in range(6)]
         for thread in threads:
@@ -509,7 +509,7 @@ class Hanging:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_who_hangs_up_cancels_the_fill(place, stream):
-    with door(place) as (client, server):
+    with http_server(place) as (client, server):
         fields = {"stream": True} if stream else {}
         with Hanging(client, "slow = ", **fields) as sock:
             wait_until(lambda: server.scheduler.counts()[1] == 1, "the fill")
@@ -522,7 +522,7 @@ def test_who_hangs_up_cancels_the_fill(place, stream):
 
 
 def test_who_hangs_up_while_waiting_for_room_is_forgotten(place):
-    with door(place, limits=Limits(jobs_per_client=1)) as (client, server):
+    with http_server(place, limits=Limits(jobs_per_client=1)) as (client, server):
         with Hanging(client, "slow = "):
             wait_until(lambda: sum(server.scheduler.counts()) == 1, "the fill")
             with Hanging(client, "slow = "):
@@ -534,7 +534,7 @@ def test_who_hangs_up_while_waiting_for_room_is_forgotten(place):
 
 
 def test_many_by_http_take_no_turns_of_a_window(place):
-    with door(place) as (client, server), place.client() as wire:
+    with http_server(place) as (client, server), place.client() as wire:
         held = [Hanging(client, "slow = ") for _ in range(12)]
         for each in held:
             each.__enter__()
@@ -548,7 +548,7 @@ def test_many_by_http_take_no_turns_of_a_window(place):
 
 
 def test_the_end_of_the_engine_is_told(place):
-    with door(place) as (client, server):
+    with http_server(place) as (client, server):
         got: list[int] = []
         thread = threading.Thread(target=lambda: got.append(client.infill("slow = ").status))
         thread.start()

@@ -27,19 +27,19 @@ _KEPT_S = 75
 """For the next request on a connection: editors are slower than browsers."""
 
 
-class HttpDoor:
+class HttpListener:
     """Open until it is closed. All methods belong to the event loop."""
 
-    def __init__(self, server: asyncio.Server, asked: HttpAddress, state: ServerState, fills: HttpFills) -> None:
+    def __init__(self, server: asyncio.Server, requested: HttpAddress, state: ServerState, fills: HttpFills) -> None:
         self._server = server
-        self._asked = asked
+        self._requested = requested
         self._state = state
         self._fills = fills
 
     @property
     def address(self) -> str:
         """Where it is, HOST:PORT."""
-        return str(replace(self._asked, port=self._server.sockets[0].getsockname()[1]))
+        return str(replace(self._requested, port=self._server.sockets[0].getsockname()[1]))
 
     @property
     def busy(self) -> bool:
@@ -54,7 +54,7 @@ class HttpDoor:
             connection.shutdown()
 
 
-async def open_door(settings: EngineOptions, host: Host, client: int) -> HttpDoor:
+async def listen(settings: EngineOptions, host: Host, client: int) -> HttpListener:
     """Listen where the settings say. `client`: the number that the scheduler knows it by.
 
     Raises BadInput for an address or a token that can't be used, EngineError where the port is taken.
@@ -82,7 +82,7 @@ async def open_door(settings: EngineOptions, host: Host, client: int) -> HttpDoo
     state = ServerState()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Punctual(config, state, bounds), sock=bound(address), backlog=_BACKLOG)
-    return HttpDoor(server, address, state, fills)
+    return HttpListener(server, address, state, fills)
 
 
 class _Punctual(H11Protocol):

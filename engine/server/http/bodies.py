@@ -18,7 +18,7 @@ from engine.common.request import ConversationMessage, FillRequest, Snippet
 from engine.server.http.endings import Endings
 from engine.syntax.languages import language_of
 
-A = TypeVar("A", bound="HttpAsked")
+A = TypeVar("A", bound="RequestBody")
 Answers = Annotated[int, Meta(ge=1, le=32)]
 _MOST_TOKENS = 4096
 _MOST_MS = 1e9
@@ -54,7 +54,7 @@ class HttpError(EngineError):
         return cls(_STATUS.get(failed.code, 500), failed.message)
 
 
-class HttpAsked(Struct, frozen=True, kw_only=True):
+class RequestBody(Struct, frozen=True, kw_only=True):
     """What both protocols have. Fields that are not here (samplers, temperatures, caches) mean nothing to a diffusion
     model and are ignored, whatever they hold."""
 
@@ -130,7 +130,7 @@ class InfillExtra(Struct, frozen=True, kw_only=True):
     filename: str | None = None
 
 
-class InfillAsked(HttpAsked, frozen=True, kw_only=True):
+class InfillBody(RequestBody, frozen=True, kw_only=True):
     """The body of `POST /infill`, as llama.cpp's server takes it."""
 
     input_prefix: str
@@ -159,7 +159,7 @@ class ContentPart(Struct, frozen=True, kw_only=True):
     text: str = ""
 
 
-class MessageAsked(Struct, frozen=True, kw_only=True):
+class MessageBody(Struct, frozen=True, kw_only=True):
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[ContentPart]
 
@@ -176,10 +176,10 @@ class ResponseFormat(Struct, frozen=True, kw_only=True):
     type: str = "text"
 
 
-class ChatAsked(HttpAsked, frozen=True, kw_only=True):
+class ChatBody(RequestBody, frozen=True, kw_only=True):
     """The body of `POST /v1/chat/completions`."""
 
-    messages: Annotated[list[MessageAsked], Meta(min_length=1, max_length=256)]
+    messages: Annotated[list[MessageBody], Meta(min_length=1, max_length=256)]
     max_completion_tokens: int | None = None
     response_format: ResponseFormat | None = None
     stream_options: StreamOptions | None = None
@@ -201,7 +201,7 @@ class ChatAsked(HttpAsked, frozen=True, kw_only=True):
         )
 
 
-class CompletionAsked(HttpAsked, frozen=True, kw_only=True):
+class CompletionBody(RequestBody, frozen=True, kw_only=True):
     """The body of `POST /v1/completions`."""
 
     prompt: str | list[Any]
@@ -240,5 +240,5 @@ def read_body(body: bytes, kind: type[A]) -> A:
         what, place = (found[1], found[2].lstrip(".")) if found else (str(error), "")
         missing = re.search(r"missing required field `(\w+)`", what)
         field = missing[1] if missing else place
-        told = f'"{field}" is required' if missing else f'"{field}": {what}' if field else what
-        raise HttpError(400, f"{told}.", field or None) from None
+        complaint = f'"{field}" is required' if missing else f'"{field}": {what}' if field else what
+        raise HttpError(400, f"{complaint}.", field or None) from None

@@ -4,11 +4,11 @@ model is sure of it."""
 import pytest
 from msgspec.structs import replace
 
-from engine.common.request import Filled, FillRequest, Precedent
+from engine.common.request import Filled, FillRequest, WorkspaceMatch
 from engine.fill.executor import drive
 from engine.fill.hypotheses import NO_ROW, Hypothesis
 from engine.fill.pipeline import Parts, fill, infill
-from engine.fill.precedents import merged
+from engine.fill.workspace_matches import merged
 from engine.models.oracle.model import Case, Oracle
 
 PREFIX, ANSWER, SUFFIX = "def area(width):\n    return ", "width * 4", "\n\nprint(area(3))\n"
@@ -21,8 +21,10 @@ def oracle() -> Oracle:
 
 
 def asked(oracle: Oracle, *texts: str, prefix: str = PREFIX, **more: object) -> Filled:
-    precedents = tuple(Precedent(text=text, origin=f"shapes.py:{line}") for line, text in enumerate(texts, start=1))
-    request = FillRequest(prefix=prefix, suffix=SUFFIX, language="python", precedents=precedents)
+    workspace_matches = tuple(
+        WorkspaceMatch(text=text, origin=f"shapes.py:{line}") for line, text in enumerate(texts, start=1)
+    )
+    request = FillRequest(prefix=prefix, suffix=SUFFIX, language="python", workspace_matches=workspace_matches)
     return fill(oracle, replace(request, **more))
 
 
@@ -41,9 +43,9 @@ def test_what_the_model_would_not_write_does_not_win(oracle: Oracle):
 
 
 def test_what_the_model_writes_too_says_where_it_stands(oracle: Oracle):
-    precedents = (Precedent(text=ANSWER, origin="shapes.py:1", likeness=4.0),)
-    request = FillRequest(prefix=PREFIX, suffix=SUFFIX, language="python", precedents=precedents)
-    alone = fill(oracle, replace(request, precedents=()))
+    workspace_matches = (WorkspaceMatch(text=ANSWER, origin="shapes.py:1", likeness=4.0),)
+    request = FillRequest(prefix=PREFIX, suffix=SUFFIX, language="python", workspace_matches=workspace_matches)
+    alone = fill(oracle, replace(request, workspace_matches=()))
     both = drive(oracle, infill(oracle, request, parts=Parts(sure=2.0)))
     assert both.forwards == alone.forwards > 0
     (first,) = both.candidates
@@ -60,8 +62,8 @@ def test_a_reading_is_of_the_tokens_that_it_stands_with():
 
 def test_what_stands_in_like_surroundings_is_as_sure_as_they_are_alike(oracle: Oracle):
     def sure(likeness: float) -> float:
-        precedents = (Precedent(text="height", origin="shapes.py:1", likeness=likeness),)
-        request = FillRequest(prefix=PREFIX, suffix=SUFFIX, language="python", precedents=precedents, n=3)
+        workspace_matches = (WorkspaceMatch(text="height", origin="shapes.py:1", likeness=likeness),)
+        request = FillRequest(prefix=PREFIX, suffix=SUFFIX, language="python", workspace_matches=workspace_matches, n=3)
         candidates = drive(oracle, infill(oracle, request, parts=Parts(sure=2.0))).candidates
         return next(each.confidence for each in candidates if each.origin)
 
@@ -72,8 +74,10 @@ def test_what_stands_in_like_surroundings_is_as_sure_as_they_are_alike(oracle: O
 
 
 def test_what_is_most_likely_by_its_surroundings_costs_no_canvas(oracle: Oracle):
-    precedents = (Precedent(text="height", origin="shapes.py:1", likeness=300.0),)
-    filled = fill(oracle, FillRequest(prefix=PREFIX, suffix=SUFFIX, language="python", precedents=precedents))
+    workspace_matches = (WorkspaceMatch(text="height", origin="shapes.py:1", likeness=300.0),)
+    filled = fill(
+        oracle, FillRequest(prefix=PREFIX, suffix=SUFFIX, language="python", workspace_matches=workspace_matches)
+    )
     assert (filled.forwards, filled.candidates[0].text) == (0, "height")
 
 
@@ -98,8 +102,8 @@ def test_what_does_not_fit_is_not_offered(oracle: Oracle, text: str, more: dict[
 def test_what_leaves_the_code_unfinished_comes_behind_what_finishes_it():
     before, after = "def f(a):\n    return max(a, b", "\n\n\ndef g(a):\n    return max(a, b)\n"
     oracle = Oracle("oracle", [Case(text=f"{before}▮)▮{after}")])
-    open_still = Precedent(text=", key=len", origin="x:1", likeness=500.0)
-    request = FillRequest(prefix=before, suffix=after, language="python", n=5, precedents=(open_still,))
+    open_still = WorkspaceMatch(text=", key=len", origin="x:1", likeness=500.0)
+    request = FillRequest(prefix=before, suffix=after, language="python", n=5, workspace_matches=(open_still,))
     found = drive(oracle, infill(oracle, request, parts=Parts(sure=2.0)))
     assert [each.text for each in found.candidates] == [")", ", key=len"]
 
@@ -107,5 +111,5 @@ def test_what_leaves_the_code_unfinished_comes_behind_what_finishes_it():
 def test_line_ends_are_those_of_the_file(oracle: Oracle):
     prefix, answer, suffix = "a = 1\r\nb = 2\r\n", "c = 3\nd = 4", "\r\n"
     case = Case(text=f"{prefix}▮{answer}▮{suffix}".replace("\r\n", "\n"))
-    request = FillRequest(prefix=prefix, suffix=suffix, precedents=(Precedent(text=answer, origin="x:1"),))
+    request = FillRequest(prefix=prefix, suffix=suffix, workspace_matches=(WorkspaceMatch(text=answer, origin="x:1"),))
     assert fill(Oracle("oracle", [case]), request).candidates[0].text == answer.replace("\n", "\r\n")

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from engine.common.request import FillRequest
+from engine.fill.causal_hypothesis import HANDICAP, LONGEST, causal_hypothesis
 from engine.fill.deadline import Deadline
 from engine.fill.executor import drive
 from engine.fill.gap import Gap
@@ -21,7 +22,6 @@ from engine.fill.loading import load
 from engine.fill.opening import open_gap
 from engine.fill.pipeline import Parts, fill, infill
 from engine.fill.ranking import NATS, standing
-from engine.fill.second_opinion import HANDICAP, LONGEST, second_opinion
 from engine.lab.baselines.left_to_right import gap_tokens
 from engine.models.base import DraftTree
 from engine.models.gemma.model import DiffusionGemma
@@ -52,7 +52,7 @@ def nothing_is_read_yet(model: DiffusionGemma) -> None:
 
 def gap_of(model: Any, request: FillRequest = REQUEST, **changes: Any) -> Gap:
     gap = open_gap(model, request, **changes)
-    gap.told = model.widths(gap.context, gap.suffix)
+    gap.predicted_widths = model.widths(gap.context, gap.suffix)
     return gap
 
 
@@ -64,7 +64,7 @@ def known(gap: Gap, text: str) -> Hypothesis:
 
 
 def opinion(gap: Gap, *others: Hypothesis) -> list[Hypothesis]:
-    return drive(gap.model, second_opinion(gap, others))
+    return drive(gap.model, causal_hypothesis(gap, others))
 
 
 def test_it_is_what_the_model_finds_likeliest_token_after_token(model: DiffusionGemma):
@@ -122,7 +122,7 @@ def test_a_text_that_ends_within_a_character_is_not_offered(model: DiffusionGemm
 @pytest.fixture
 def unguessed(monkeypatch: pytest.MonkeyPatch) -> None:
     """One forward pass a token."""
-    monkeypatch.setattr("engine.fill.second_opinion._ROWS", 1)
+    monkeypatch.setattr("engine.fill.causal_hypothesis._ROWS", 1)
 
 
 @pytest.mark.usefixtures("unguessed")
@@ -241,7 +241,8 @@ def test_a_fill_is_no_less_likely_with_it(model: DiffusionGemma):
     ]
     for request in asked:
         alone, both = (
-            drive(model, infill(model, request, parts=Parts(second_opinion=way))).candidates[0] for way in (False, True)
+            drive(model, infill(model, request, parts=Parts(causal_hypothesis=way))).candidates[0]
+            for way in (False, True)
         )
         assert both.score >= alone.score
     assert any(drive(model, infill(model, each)).forwards > drive(model, infill(model, each)).steps for each in asked)
@@ -250,7 +251,7 @@ def test_a_fill_is_no_less_likely_with_it(model: DiffusionGemma):
 def test_the_width_is_that_of_what_it_wrote(model: DiffusionGemma, monkeypatch: pytest.MonkeyPatch):
     wide = model.tokenize("self.depth = max(width, height, depth)")
     gap = gap_of(model)
-    assert len(wide) != max(gap.told, key=gap.told.__getitem__)
+    assert len(wide) != max(gap.predicted_widths, key=gap.predicted_widths.__getitem__)
     say(monkeypatch, model, wide)
 
     def nothing(gap: Gap, fitted: object, rounds: int) -> Iterator[None]:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engine.common.request import FillRequest
-from engine.fill.lengths.strategies import ASKED, KEPT
+from engine.fill.lengths.strategies import KEPT, PREDICTED
 from engine.fill.loading import load
 from engine.fill.pipeline import fill
 from engine.fill.race import Race
@@ -52,7 +52,7 @@ def bundled() -> Model:
 
 
 @pytest.mark.parametrize(
-    ("n", "begun", "least", "most"), [(1, ASKED, 1, KEPT), (ASKED + 1, ASKED + 1, KEPT + 1, ASKED + 1)]
+    ("n", "begun", "least", "most"), [(1, PREDICTED, 1, KEPT), (PREDICTED + 1, PREDICTED + 1, KEPT + 1, PREDICTED + 1)]
 )
 def test_a_first_step_chooses(
     bundled: Model, monkeypatch: pytest.MonkeyPatch, n: int, begun: int, least: int, most: int

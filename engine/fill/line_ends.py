@@ -1,0 +1,95 @@
+"""Line ends, once for all work: models and checks see line feeds, answers get the ends of the text around them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import wraps
+from itertools import accumulate
+from typing import Concatenate, ParamSpec
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from engine.common.newlines import dominant_line_end, with_line_ends, with_line_feeds, with_old_line_ends
+from engine.common.request import Candidate, FillRequest
+from engine.fill.executor import Filling
+from engine.models.base import Model
+
+P = ParamSpec("P")
+
+
+def in_line_feeds(
+    work: Callable[Concatenate[Model, FillRequest, P], Filling],
+) -> Callable[Concatenate[Model, FillRequest, P], Filling]:
+    """The same work for texts with any line ends. Its drafts have line feeds."""
+
+    @wraps(work)
+    def converted(model: Model, request: FillRequest, *args: P.args, **more: P.kwargs) -> Filling:
+        plain = with_line_feeds_alone(request)
+        filled = yield from work(model, plain, *args, **more)
+        if plain is request:
+            return filled
+        return replace(filled, candidates=tuple(_ended(request, each) for each in filled.candidates))
+
+    return converted
+
+
+def with_line_feeds_alone(request: FillRequest) -> FillRequest:
+    """The request with line feeds in all of its texts, and offsets counted in these; itself where it has no others."""
+    texts = [request.prefix, request.old, request.suffix, request.guess]
+    texts += [each.text for each in (*request.snippets, *request.workspace_matches)]
+    texts += [text for each in request.edits for text in (each.old, each.new)]
+    if not any("\r" in text for text in texts):
+        return request
+    in_old, in_file = _pairs(request.old), _pairs(request.prefix + request.suffix)
+    return replace(
+        request,
+        prefix=with_line_feeds(request.prefix),
+        suffix=with_line_feeds(request.suffix),
+        old=with_line_feeds(request.old),
+        guess=with_line_feeds(request.guess),
+        keep=tuple((_plain(start, in_old), _plain(end, in_old)) for start, end in request.keep),
+        snippets=tuple(replace(each, text=with_line_feeds(each.text)) for each in request.snippets),
+        workspace_matches=tuple(replace(each, text=with_line_feeds(each.text)) for each in request.workspace_matches),
+        edits=tuple(
+            replace(
+                each,
+                old=with_line_feeds(each.old),
+                new=with_line_feeds(each.new),
+                start=None if each.start is None else _plain(each.start, in_file),
+            )
+            for each in request.edits
+        ),
+    )
+
+
+def _ended(request: FillRequest, candidate: Candidate) -> Candidate:
+    line_end = dominant_line_end(request.prefix + request.old + request.suffix)
+    if request.task in ("rewrite", "fix"):
+        return replace(candidate, text=with_old_line_ends(request.old, candidate.text, line_end))
+    if candidate.replaces is not UNSET:
+        pairs = _pairs(request.prefix + request.suffix)
+        start, end = (_original(at, pairs) for at in candidate.replaces)
+        candidate = replace(candidate, replaces=(start, end))
+    if line_end != "\r\n":
+        return replace(candidate, text=with_line_ends(candidate.text, line_end))
+    breaks = [0, *accumulate(letter == "\n" for letter in candidate.text)]
+    ends = tuple(end + breaks[end] for end in candidate.token_ends)
+    return replace(candidate, text=with_line_ends(candidate.text, line_end), token_ends=ends)
+
+
+def _pairs(text: str) -> list[int]:
+    """Where its line ends of two characters begin."""
+    return [match.start() for match in re.finditer("\r\n", text)]
+
+
+def _plain(offset: int, pairs: list[int]) -> int:
+    """Where an offset of a text is once each of its pairs is one character; within a pair, after it."""
+    return offset - bisect_left(pairs, offset - 1)
+
+
+def _original(offset: int, pairs: list[int]) -> int:
+    """The other way round."""
+    return offset + bisect_left([at - before for before, at in enumerate(pairs)], offset)
