@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from engine.fill.draft_sources import DraftSources
-from engine.fill.draft_tree import ROOT, ROWS, accepted, of_drafts, tree_of
+from engine.fill.draft_sources import GUESSES, DraftSources
+from engine.fill.draft_tree import ROOT, ROWS, accepted, likeliest_end, likely_tree, of_drafts
 from engine.fill.gap import Gap
-from engine.models.base import CausalHead
+from engine.models.base import CausalHead, DraftTree
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,6 +49,8 @@ class Reach:
     """Tokens that are not said."""
     rows: int = ROWS
     """Tokens that a pass is asked about at the most."""
+    canvases: bool = False
+    """Whether a canvas stands in each pass, where the model has any, to draft for the next one."""
 
 
 def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: Reach) -> Generator[None]:
@@ -62,9 +64,15 @@ def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: 
     while not greedy.done:
         # One row is that of the text's last token.
         following = drafts.after(said.ids) if passes else of_drafts(())
-        tree = tree_of(following, known, reach.rows - (not known), head.cost)
-        greedy.logits = head.check(text, tree)
+        tree, likely = likely_tree(following, known, reach.rows - (not known), head.cost)
+        if reach.canvases and head.slots:
+            greedy.logits = head.check(text, tree, likeliest_end(tree, likely))
+        else:
+            greedy.logits = head.check(text, tree)
+        written = len(said.ids) - len(known)
         path, token = accepted(tree, len(known), greedy.next)
+        if guessed := head.guessed(text):
+            _take_guess(drafts, guessed, tree, path, written)
         text, known = head.accept(text, path), [] if token is None else [token]
         if passes:
             gap.written += 1
@@ -72,6 +80,18 @@ def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: 
                 return
             yield
         passes = True
+
+
+def _take_guess(
+    drafts: DraftSources, guessed: tuple[int, Tensor], tree: DraftTree, path: Sequence[int], written: int
+) -> None:
+    """Draft by a canvas, if what it follows was accepted. `written`: tokens of the gap before the tree."""
+    node, logits = guessed
+    if node == ROOT or node in path:
+        place = written + (path.index(node) + 1 if node != ROOT else 0) + 1
+        values, tokens = logits.softmax(dim=-1).topk(GUESSES)
+        for at, (shares, ids) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
+            drafts.guess(place + at, dict(zip(ids, shares, strict=True)))
 
 
 class _Greedy:

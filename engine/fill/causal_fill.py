@@ -29,9 +29,12 @@ IDLE = 2
 """Ways more that are tried where the model says at once what follows the cursor, as if nothing were missing."""
 
 
-def causal_fill(gap: Gap, known: Sequence[Hypothesis], drafted: Sequence[str] = ()) -> Work[list[Hypothesis]]:
+def causal_fill(
+    gap: Gap, known: Sequence[Hypothesis], drafted: Sequence[str] = (), *, canvases: bool = False
+) -> Work[list[Hypothesis]]:
     """What the model says in the gap, as many ways as are asked for, and others where the grammar refuses all of these.
-    `known`: answers that others have, which are drafts, too; `drafted`: texts that are nothing else."""
+    `known`: answers that others have, which are drafts, too; `drafted`: texts that are nothing else; `canvases`: see
+    `Reach`."""
     head = gap.model.causal
     assert head is not None
     ends = Ends(gap.request)
@@ -40,8 +43,8 @@ def causal_fill(gap: Gap, known: Sequence[Hypothesis], drafted: Sequence[str] = 
     texts = [gap.request.guess] if gap.request.guess else []
     texts += [*(each.text for each in known), *drafted]
     texts = [gap.model.tokenize(gap.prompt.head + text + follows) for text in texts]
-    drafts = DraftSources(gap.prompt.context, gap.prompt.suffix, texts, stops=head.ends)
-    reach = Reach(most=gap.budget, reached=lambda said: ends.reached(gap.text(said.ids)))
+    drafts = DraftSources(gap.prompt.context, gap.prompt.suffix, texts, stops=head.ends, pad=gap.model.info.pad_id)
+    reach = Reach(most=gap.budget, reached=lambda said: ends.reached(gap.text(said.ids)), canvases=canvases)
     begun: Said | None = Said()
     found = list[Said]()
     answers = _Answers(gap, ends)

@@ -11,6 +11,8 @@ from engine.fill.ngrams import DISCOUNT, NGrams
 OF_TEXT, OF_SUFFIX, OF_BEGUN_SUFFIX = 0.75, 0.02, 0.9
 """How likely the next token is that of an answer that somebody else has, the first of what follows the gap, and the
 next of that where it has begun."""
+GUESSES, OF_GUESS = 3, 0.8
+"""Tokens that a canvas names of a place, and how far it is right to be as sure as it is."""
 _AHEAD = 8
 """Tokens of what follows the gap."""
 _BETWEEN = -1
@@ -27,12 +29,15 @@ class DraftSources:
         texts: Sequence[Sequence[int]] = (),
         *,
         stops: frozenset[int] = frozenset(),
+        pad: int = _BETWEEN,
     ) -> None:
         """`context`: what stands in the file, and in others; `texts`: answers of others and what follows the gap, in
-        tokens of the gap; `stops`: tokens that are no text, which never come."""
+        tokens of the gap; `stops`: tokens that are no text, which never come; `pad`: what canvases say after the gap's
+        end."""
         self._suffix = list(suffix[:_AHEAD])
         self._texts = [list(text) for text in texts if text]
-        self._stops = stops
+        self._stops, self._pad = stops, pad
+        self._guesses: dict[int, Mapping[int, float]] = {}
         self._before = list(context[-len(DISCOUNT) :])
         answers = (token for text in self._texts for token in (*self._before, *text, _BETWEEN))
         self._seen = NGrams([*answers, *context])
@@ -44,9 +49,14 @@ class DraftSources:
         if said[: len(self._said)] == self._said:
             self._seen.add(said[len(self._said) :])
         else:
+            self._guesses.clear()
             self._seen.add([_BETWEEN, *self._before, *said])
         self._said = said
         return partial(self._following, said)
+
+    def guess(self, place: int, likely: Mapping[int, float]) -> None:
+        """What a canvas says of a place of the gap, counted in tokens."""
+        self._guesses[place] = likely
 
     def _following(self, said: Sequence[int], path: Sequence[int]) -> Mapping[int, float]:
         written = [*said, *path]
@@ -56,6 +66,11 @@ class DraftSources:
         if self._suffix:
             begun = self._suffix_begun(written)
             more.append((self._suffix[begun], OF_BEGUN_SUFFIX if begun else OF_SUFFIX))
+        for token, likely in self._guesses.get(size, {}).items():
+            if token != self._pad:
+                more.append((token, OF_GUESS * likely))
+            elif self._suffix:
+                more.append((self._suffix[0], OF_GUESS * likely))
         for token, likely in more:
             # Each of them may be right by itself.
             found[token] = 1 - (1 - found.get(token, 0.0)) * (1 - likely)

@@ -35,7 +35,13 @@ class TokenDraft:
 def tree_of(following: Following, known: Sequence[int] = (), rows: int = ROWS, cost: Cost = linear_cost) -> DraftTree:
     """Tokens that are `known` to come next, one after the other, and after them the likeliest that may follow, as many
     as let the most tokens come out of a pass by its time: `rows` tokens at the most, but all that are known."""
+    return likely_tree(following, known, rows, cost)[0]
+
+
+def likely_tree(following: Following, known: Sequence[int], rows: int, cost: Cost) -> tuple[DraftTree, list[float]]:
+    """The same, and how likely each token of it is said."""
     ids, parents = [*known], [*range(ROOT, len(known) + ROOT)]
+    likely = [1.0] * len(known)
     waiting: list[tuple[float, int, int, tuple[int, ...]]] = []
 
     def wait(parent: int, path: tuple[int, ...], likely: float) -> None:
@@ -51,11 +57,20 @@ def tree_of(following: Following, known: Sequence[int] = (), rows: int = ROWS, c
         negative, _, parent, path = heapq.heappop(waiting)
         ids.append(path[-1])
         parents.append(parent)
+        likely.append(-negative)
         told -= negative
         if (rate := told / cost(len(ids))) > best:
             best, kept = rate, len(ids)
         wait(len(ids) - 1, path, -negative)
-    return DraftTree(ids=tuple(ids[:kept]), parents=tuple(parents[:kept]))
+    return DraftTree(ids=tuple(ids[:kept]), parents=tuple(parents[:kept])), likely[:kept]
+
+
+def likeliest_end(tree: DraftTree, likely: Sequence[float]) -> int:
+    """The token, or ROOT, that is the likeliest to be the last of those that are accepted."""
+    ends = [1.0, *likely]
+    for parent, own in zip(tree.parents, likely, strict=True):
+        ends[parent - ROOT] -= own
+    return max(range(len(ends)), key=ends.__getitem__) + ROOT
 
 
 def of_drafts(drafts: Sequence[TokenDraft]) -> Following:

@@ -47,6 +47,9 @@ class Parts:
     """Offer what the model writes from left to right where that is likelier; else canvases alone."""
     drafter: bool = True
     """Draft by the canvases of a smaller model, where there is one, for a model that checks drafts."""
+    canvases: bool = False
+    """Draft by a canvas in each pass that checks, of a model that has any. On a processor that saves a pass in nine and
+    costs more than that."""
     strategy: Strategy | None = None
     """Fills the gap; None: the model's own, or the width that is told."""
     sampling: Sampling | None = None
@@ -95,7 +98,7 @@ def infill(
     elif model.info.length == "causal":
         drafter = model.drafter if parts.drafter else None
         said = (yield from canvas_drafts(drafter, request, partial(infill, parts=_CANVASES))) if drafter else ()
-        widths, offered = (), merged((yield from causal_fill(gap, known, said)), known)
+        widths, offered = (), merged((yield from causal_fill(gap, known, said, canvases=parts.canvases)), known)
     else:
         fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)
         rounds = ROUNDS if parts.renoise else 0

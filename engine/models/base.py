@@ -215,9 +215,20 @@ class CausalHead(Protocol):
         """A text that has `written` after the context, in a gap before a pinned `suffix`."""
         ...
 
-    def check(self, text: Text, tree: DraftTree) -> Tensor:
+    @property
+    def slots(self) -> int:
+        """Unknown tokens of a canvas that may stand in the pass that checks; 0: it has no canvas."""
+        ...
+
+    def check(self, text: Text, tree: DraftTree, canvas: int | None = None) -> Tensor:
         """Logits [1 + N, V] in float32 of what follows the text, and of what follows each of the N tokens of the tree:
-        one causal pass over what of the text was not read yet, and the tree."""
+        one causal pass over what of the text was not read yet, and the tree. `canvas`: a token of the tree, or -1, that
+        a canvas follows in the same pass, where the model has any."""
+        ...
+
+    def guessed(self, text: Text) -> tuple[int, Tensor] | None:
+        """Of the canvas that the text was last checked with: which token it follows, and logits [slots, V] of what
+        comes after the next token, and after that."""
         ...
 
     def cost(self, rows: int) -> float:
@@ -319,6 +330,11 @@ class Capabilities(Protocol):
     @property
     def chat(self) -> Chat | None:
         """What turns messages into a context; None: the model was not taught to answer any."""
+        return None
+
+    @property
+    def canvas(self) -> Model | None:
+        """Fills gaps by canvases alone, of a model that was taught to beside its causal head; None: of any other."""
         return None
 
     @property

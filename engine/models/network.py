@@ -300,11 +300,20 @@ def side_by_side(parts: Sequence[Any], hidden: Tensor) -> Sequence[Tensor]:
     together = getattr(parts[0], "together", None)
     if together is None:
         return [part(hidden) for part in parts]
-    if isinstance(together, Int8Together):
-        return together(hidden).split(together.sizes, dim=-1)
-    weight, bias, sizes, faster = together
-    product = linear(hidden, weight, bias, faster[0] if len(faster) == 1 else None)
+    product = joined(parts, hidden)
+    sizes = together.sizes if isinstance(together, Int8Together) else together[2]
     return product.split(sizes, dim=-1) if len(sizes) > 1 else [product]
+
+
+def joined(parts: Sequence[Any], hidden: Tensor) -> Tensor:
+    """What several linear layers make of the same input, side by side in one tensor."""
+    together = getattr(parts[0], "together", None)
+    if together is None:
+        return torch.cat([part(hidden) for part in parts], dim=-1)
+    if isinstance(together, Int8Together):
+        return together(hidden)
+    weight, bias, _, faster = together
+    return linear(hidden, weight, bias, faster[0] if len(faster) == 1 else None)
 
 
 def alone(part: Any, hidden: Tensor) -> Tensor:

@@ -95,7 +95,12 @@ class Scripted(Capabilities):
     def begin(self, context: Context, suffix: Sequence[int] = (), written: Sequence[int] = ()) -> Text:
         return ScriptedText(tuple(written))
 
-    def check(self, text: Text, tree: DraftTree) -> Tensor:
+    slots = 0
+
+    def guessed(self, text: Text) -> None:
+        return None
+
+    def check(self, text: Text, tree: DraftTree, canvas: int | None = None) -> Tensor:
         self.trees.append(tree)
         before: list[tuple[int, ...]] = [text.written]
         for token, parent in zip(tree.ids, tree.parents, strict=True):

@@ -135,6 +135,19 @@ def _no_end(model: Model) -> str:
     return _no_reader(model) or ("" if model.info.end_id else f"{model.info.name} never learnt where a gap ends")
 
 
+def _no_canvas(model: Model) -> str:
+    return "" if model.canvas else f"{model.info.name} has no canvas beside a causal head, as coder-0.5b has"
+
+
+def _by_canvas(model: Model, request: FillRequest) -> Filled:
+    assert model.canvas is not None
+    return fill(model.canvas, request)
+
+
+def _with_canvases(model: Model, request: FillRequest) -> Filled:
+    return drive(model, infill(model, request, parts=Parts(canvases=True)))
+
+
 def _no_generate(model: Model) -> str:
     return "" if generates(model) else f"{model.info.name} has no generate of transformers"
 
@@ -151,6 +164,9 @@ ROWS = (
     # Left to right as well, but the suffix stands in the context, and the model says where the gap ends.
     EvalRow(name="causal", fill=fill_by_causal_head, lacking=_no_end),
     EvalRow(name="causal, oracle width", fill=fill_by_causal_head, lacking=_no_end, width=true_width),
+    # A coder's canvas alone, in up to four steps; and in the passes that check, to draft for the next one.
+    EvalRow(name="canvas", fill=_by_canvas, lacking=_no_canvas),
+    EvalRow(name="with canvases", fill=_with_canvases, lacking=_no_canvas),
     EvalRow(name="generate", fill=_by_generate, lacking=_no_generate),
 )
 """All that mean something beside the others."""

@@ -9,13 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from engine.learn.pairs.recipe import PairsRecipe
+from engine.models.causal.pairs import METADATA, SCALE, WEIGHTS
 
-WEIGHTS, METADATA = "pairs.safetensors", "pairs.json"
-_SCALE = ".scale"
 _MOST = 127
 """Of a byte with a sign."""
 
@@ -31,14 +30,11 @@ def write_pairs(
     for name, each in trained.items():
         rows = torch.atleast_2d(each.detach().cpu().float())
         scale = rows.abs().amax(dim=1, keepdim=True).clamp_min(1e-12) / _MOST
-        held[name], held[name + _SCALE] = (rows / scale).round().to(torch.int8), scale
+        held[name], held[name + SCALE] = (rows / scale).round().to(torch.int8), scale
     save_file(held, folder / WEIGHTS)
-    said = {"base": {"file": base.name, "sha256": sha256}, "recipe": asdict(recipe), **counts}
+    said = {
+        "base": {"file": base.name, "nbytes": base.stat().st_size, "sha256": sha256},
+        "recipe": asdict(recipe),
+        **counts,
+    }
     (folder / METADATA).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
-
-
-def read_pairs(folder: Path) -> dict[str, Tensor]:
-    """What was trained, in float32, by its names."""
-    held = load_file(folder / WEIGHTS)
-    numbers = {name: held[name].float() * held[name + _SCALE] for name in held if not name.endswith(_SCALE)}
-    return {name: each.squeeze(0) if name == "mask" else each for name, each in numbers.items()}

@@ -21,10 +21,10 @@ from engine.common.errors import BadInput
 from engine.common.files import replacing
 from engine.learn.pairs.batches import StepSource, steps
 from engine.learn.pairs.canvas import Breaks, Pairs, greedy, loss, prefill, targets
-from engine.learn.pairs.files import read_pairs
 from engine.learn.pairs.gates import Gates, assess
 from engine.learn.pairs.recipe import PairsRecipe
 from engine.models.causal.opening import Coder
+from engine.models.causal.pairs import read_pairs
 
 CHECKPOINT, CURVE = "pairs.pt", "curve.jsonl"
 WARM_UP = 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -25,10 +26,12 @@ from engine.models.base import (
     Sampling,
     Text,
 )
+from engine.models.causal.canvas import CoderCanvas
 from engine.models.causal.chat import ChatTemplate
 from engine.models.causal.opening import Coder, coder_of, open_coder
+from engine.models.causal.pairs import FOLDER, PairedNetwork, fits, paired
 from engine.models.causal.prompt import CausalPrompt
-from engine.models.causal.text import CausalContext, CausalText, Checked, seen, tree_of
+from engine.models.causal.text import CausalContext, CausalText, Checked, UnknownTokens, seen, tree_of
 from engine.models.checkpoints.directory import Checkpoint
 from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.checkpoints.working import CONTEXT, PASS
@@ -43,11 +46,14 @@ from engine.models.weights import OnPercent
 
 _LATER = 16
 """Tokens at a context's end that are read with the first drafts after it: so many rows cost little more than one."""
+SLOTS = 1
+"""Unknown tokens of a canvas beside a check: of more, few come to be accepted."""
 _ANSWER = 512
 """Tokens of an answer at the most."""
 _AT_ONCE = 32
 """Rows whose logits are there at the same time."""
 _NOTHING = DraftTree(ids=(), parents=())
+_NONE = UnknownTokens()
 _NO_REUSE = Reuse(steps=1, near=0, share=0.0, shared=False)
 _GREEDY = Sampling(
     max_steps=_ANSWER,
@@ -62,14 +68,22 @@ _GREEDY = Sampling(
 class Causal(PiecewisePrefill):
     """A resident coder."""
 
+    pairs = FOLDER
+    """Of a canvas, if they were trained beside the coder's file."""
     _drafter: Model | None = None
     _scratch: CausalText | None = None
     """The text whose tree stands after it in its store."""
 
     def __init__(
-        self, network: MaskedNetwork, info: ModelInfo, prompt: CausalPrompt, chat: ChatTemplate | None = None
+        self,
+        network: MaskedNetwork,
+        info: ModelInfo,
+        prompt: CausalPrompt,
+        chat: ChatTemplate | None = None,
+        path: Path | None = None,
     ) -> None:
-        self._chat = chat
+        """`path`: the file that it came from, which pairs may have been trained beside."""
+        self._chat, self._path, self._unknown = chat, path, prompt.fim.prefix
         self.vocabulary = prompt.vocabulary
         self.tokenize = prompt.tokenize
         self.prompt = prompt.lay_out
@@ -90,26 +104,39 @@ class Causal(PiecewisePrefill):
             fingerprint=fingerprint_of(checkpoint),
             memory=memory_plan(checkpoint, placement),
         )
-        return cls(
-            coder.network, info, CausalPrompt(coder.tokenizer, vocabulary, coder.fim, placement.context), coder.chat
-        )
+        prompt = CausalPrompt(coder.tokenizer, vocabulary, coder.fim, placement.context)
+        return cls(coder.network, info, prompt, coder.chat, checkpoint.path)
 
     @classmethod
     def of_file(cls, path: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Self:
         """Load weights and tokenizer of a GGUF file. Raises ModelError."""
-        return cls.of_coder(open_coder(path, dtype, device), path.stem)
+        return cls.of_coder(open_coder(path, dtype, device), path.stem, path)
 
     @classmethod
-    def of_coder(cls, coder: Coder, name: str) -> Self:
+    def of_coder(cls, coder: Coder, name: str, path: Path | None = None) -> Self:
         """A model of a coder that was read."""
         vocabulary = read_vocabulary(coder.tokenizer, coder.network.config.vocab, name)
         prompt = CausalPrompt(coder.tokenizer, vocabulary, coder.fim, CONTEXT)
-        return cls(coder.network, _info(coder, name, vocabulary), prompt, coder.chat)
+        return cls(coder.network, _info(coder, name, vocabulary), prompt, coder.chat, path)
 
     def _take(self, network: MaskedNetwork, info: ModelInfo) -> None:
         self.network, self.info = network, info
         network.lay_out()
         self.head = Head(network.logits, info.noise.vocab_size)
+
+    @cached_property
+    def _paired(self) -> PairedNetwork | None:
+        """With its pairs, read when they are first asked for; None: they belong to another file."""
+        known = self._path is not None and fits(self._path, self.pairs)
+        return paired(self.network, self.pairs) if known else None
+
+    @property
+    def slots(self) -> int:
+        return 0 if self._paired is None else SLOTS
+
+    @property
+    def canvas(self) -> CoderCanvas | None:
+        return None if self._paired is None else CoderCanvas(self, self._paired, self._unknown)
 
     @property
     def drafter(self) -> Model | None:
@@ -163,10 +190,20 @@ class Causal(PiecewisePrefill):
         return CausalText(context=context, written=tuple(written))
 
     @torch.inference_mode()
-    def check(self, text: Text, tree: DraftTree) -> Tensor:
+    def check(self, text: Text, tree: DraftTree, canvas: int | None = None) -> Tensor:
         """Of what follows the text, and each token of the tree."""
         assert isinstance(text, CausalText)
-        return self.network.logits(self._checked(text, tree))
+        unknown = _NONE if canvas is None else UnknownTokens(after=canvas, count=self.slots)
+        logits = self.network.logits(self._checked(text, tree, unknown))
+        if canvas is None:
+            return logits
+        assert text.checked is not None
+        text.checked.guessed = canvas, logits[1 + len(tree.ids) :]
+        return logits[: 1 + len(tree.ids)]
+
+    def guessed(self, text: Text) -> tuple[int, Tensor] | None:
+        assert isinstance(text, CausalText)
+        return None if text.checked is None else text.checked.guessed
 
     def cost(self, rows: int) -> float:
         return linear_cost(rows)
@@ -208,6 +245,10 @@ class Causal(PiecewisePrefill):
         said = self._said(hidden[follows], tokens).tolist()
         return [[said[at] for at in path] for path in paths]
 
+    def read(self, context: CausalContext) -> None:
+        """Have keys and values of all of a context."""
+        self._read(CausalText(context=context), context.length)
+
     def _said(self, hidden: Tensor, tokens: Tensor) -> Tensor:
         """Log-probabilities [F] of tokens [F] by hidden states [F, E]; of few at a time, each with all of its logits: a
         head in eight bits has no parts."""
@@ -217,16 +258,16 @@ class Causal(PiecewisePrefill):
             found.append(logits.gather(1, own[:, None])[:, 0] - logits.logsumexp(dim=-1))
         return torch.cat(found)
 
-    def _checked(self, text: CausalText, tree: DraftTree) -> Tensor:
-        """Hidden states [1 + N, E] of a text's last token and of the tokens of a tree after it."""
+    def _checked(self, text: CausalText, tree: DraftTree, unknown: UnknownTokens = _NONE) -> Tensor:
+        """Hidden states [1 + N + U, E] of a text's last token, of a tree after it, and of unknown tokens."""
         known = self._read(text, len(text.ids) - PIECE)
         known = min(known, len(text.ids) - (text.last is None))
-        hidden = self._pass(text, known, len(text.ids), tree)
+        hidden = self._pass(text, known, len(text.ids), tree, unknown)
         if text.last is None or known < len(text.ids):
             text.last = hidden[:1]
         else:
             hidden = torch.cat((text.last, hidden))
-        text.checked, self._scratch = Checked(tree=tree, hidden=hidden[1:]), text
+        text.checked, self._scratch = Checked(tree=tree, hidden=hidden[1 : 1 + len(tree.ids)]), text
         return hidden
 
     @torch.inference_mode()
@@ -239,19 +280,21 @@ class Causal(PiecewisePrefill):
             known = until
         return known
 
-    def _pass(self, text: CausalText, known: int, end: int, tree: DraftTree) -> Tensor:
-        """Read the tokens of a text from `known` to `end`, and a tree after them: hidden states of the last one and of
-        the tree's, as far as they are read now."""
+    def _pass(self, text: CausalText, known: int, end: int, tree: DraftTree, unknown: UnknownTokens = _NONE) -> Tensor:
+        """Read the tokens of a text from `known` to `end`, a tree after them and unknown tokens: hidden states of the
+        text's last one, as far as it is read now, and of the others."""
         store, ids, device = text.context.store, text.ids[known:end], self.network.device
         self._scratch = None
         del store.ids[known:]
-        if not ids and not tree.ids:
+        if not ids and not tree.ids and not unknown.count:
             return self.network.embeddings.weight.new_empty(0, self.network.config.hidden)
-        tokens = torch.tensor([[*ids, *tree.ids]], device=device)
-        places = [*range(known, end), *(end - 1 + depth for depth in depths(tree))]
+        tokens = torch.tensor([[*ids, *tree.ids, *([0] * unknown.count)]], device=device)
+        down = [*depths(tree), 0]
+        places = [*range(known, end), *(end - 1 + depth for depth in down[:-1])]
+        places += [end + down[unknown.after] + at for at in range(unknown.count)]
         first = max(len(ids) - 1, 0)
         groups = self.network.config.heads // self.network.config.kv_heads
-        masks = [seen(tree, len(ids), known)]
+        masks = [seen(tree, len(ids), known, unknown)]
         masks.append(masks[0][first:])
         whole, wanted_rows = (
             bias(each[None, None], self.network.mask_format).repeat(1, 1, groups, 1).to(device) for each in masks
@@ -264,7 +307,13 @@ class Causal(PiecewisePrefill):
             return self.network.attention(query, keys, values, shown.to(query.device))
 
         wanted = torch.arange(first, tokens.shape[1], device=device)
-        hidden = self.network.run(tokens, torch.tensor([places], device=device), attend, wanted)
+        positions = torch.tensor([places], device=device)
+        if unknown.count:
+            assert self._paired is not None
+            is_unknown = torch.arange(tokens.shape[1], device=device) >= tokens.shape[1] - unknown.count
+            hidden = self._paired.run_canvas(tokens, positions, attend, wanted, unknown.count, is_unknown)
+        else:
+            hidden = self.network.run(tokens, positions, attend, wanted)
         store.ids += ids
         return hidden[0]
 

@@ -22,7 +22,7 @@ _SUFFIX_SHARE, _SNIPPET_SHARE = 0.2, 0.25
 class CausalPrompt(PromptLayout):
     def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, fim: FimTokens, limit: int) -> None:
         super().__init__(tokenizer, vocabulary, limit)
-        self._fim = fim
+        self.fim = fim
 
     def lay_out(self, request: FillRequest, limit: int | None = None) -> Prompt:
         """[snippets | suffix | prefix] and the near suffix. `limit`: tokens of context, in place of the model's own."""
@@ -36,7 +36,7 @@ class CausalPrompt(PromptLayout):
         at_line = request.prefix[-1:] == "\n"
         kept, head = (before, "") if at_line else cut_at_cursor(before, self.vocabulary)
         return Prompt(
-            context=tuple(context_ids(self._fim, following, kept, snippets)),
+            context=tuple(context_ids(self.fim, following, kept, snippets)),
             suffix=tuple(following[:PINNED]),
             head=head,
         )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from engine.models.base import DraftTree
+from engine.models.base import DraftTree, Model
 from engine.models.kv_cache import KeyValues
 
 
@@ -23,6 +24,14 @@ class CausalContext:
     @property
     def length(self) -> int:
         return len(self.ids)
+
+
+class CoderContexts(Model, Protocol):
+    """A coder whose contexts others attend to."""
+
+    def read(self, context: CausalContext) -> None:
+        """Have keys and values of all of a context."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -52,18 +61,34 @@ class Checked:
     tree: DraftTree
     hidden: Tensor = field(repr=False)
     """[N, E] of its tokens."""
+    guessed: tuple[int, Tensor] | None = field(default=None, repr=False)
+    """Which token of the tree a canvas follows, and logits [S, V] of its unknown tokens."""
 
 
-def seen(tree: DraftTree, before: int, known: int) -> Tensor:
-    """Mask [before + N, known + before + N] (True is seen) of `before` tokens after `known` ones, each of which sees
-    all that come before it, and of a tree's tokens, which see all of those and the ones that they follow."""
-    count = before + len(tree.ids)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownTokens:
+    """A short canvas in the pass that checks a tree: its tokens see each other and all that is before them."""
+
+    after: int = -1
+    """The token of the tree that they follow; -1: the text's last."""
+    count: int = 0
+
+
+def seen(tree: DraftTree, before: int, known: int, unknown: UnknownTokens) -> Tensor:
+    """Mask [T, known + T] (True is seen), T = before + N + U, of `before` tokens after `known` ones, each of which sees
+    all that come before it, of a tree's tokens, which see all of those and the ones that they follow, and of unknown
+    tokens."""
+    start = before + len(tree.ids)
+    count = start + unknown.count
     mask = torch.ones(count, known + count, dtype=torch.bool)
     own = mask[:, known:]
     own.tril_()
     for at, parent in enumerate(tree.parents, start=before):
         own[at, before:] = own[before + parent, before:] if parent >= 0 else False
         own[at, at] = True
+    at = before + unknown.after
+    own[start:] = own[at] if at >= 0 else False
+    own[start:, start:] = True
     return mask
 
 

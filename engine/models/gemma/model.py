@@ -187,7 +187,7 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         return text
 
     @torch.inference_mode()
-    def check(self, text: Text, tree: DraftTree) -> Tensor:
+    def check(self, text: Text, tree: DraftTree, canvas: int | None = None) -> Tensor:
         """Of what follows the text in its gap, and each token of the tree."""
         assert isinstance(text, GapText)
         reading, last = text.reading.with_tree(tree), text.last
@@ -202,6 +202,13 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         keep = partial(text.store.update, reading.length + text.read)
         hidden = self._followed(reading, keep, first, text.read)[0]
         return hidden if text.last is None else torch.cat((text.last, hidden))
+
+    @property
+    def slots(self) -> int:
+        return 0
+
+    def guessed(self, text: Text) -> None:
+        return None
 
     def cost(self, rows: int) -> float:
         """oneDNN multiplies so many at the least."""

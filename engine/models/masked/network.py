@@ -21,11 +21,10 @@ from engine.models.network import (
     alone,
     feed_forward,
     frequencies,
+    joined,
     rotate,
     rotation,
-    side_by_side,
 )
-from engine.models.quantized.int8 import Int8Together
 
 SILU = Activation(F.silu, ("swish", ""))
 
@@ -99,19 +98,17 @@ class MaskedNetwork(Network):
         return self.of_head(hidden, tokens)
 
     def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        size, heads, kv_heads = self.config.head_size, self.config.heads, self.config.kv_heads
+        product = self.projected(layer, self._norm(layer.input_layernorm, hidden)).unflatten(-1, (-1, size))
+        # Queries and keys lie side by side and are turned together.
+        turned, value = product.split([heads + kv_heads, kv_heads], dim=2)
+        query, key = rotate(turned, cos, sin).split([heads, kv_heads], dim=2)
+        return query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
+
+    def projected(self, layer: Any, hidden: Tensor) -> Tensor:
+        """Queries, keys and values [B, T, (H + 2 K) D] of normed hidden states, side by side."""
         block = layer.self_attn
-        hidden = self._norm(layer.input_layernorm, hidden)
-        shape = (*hidden.shape[:-1], -1, self.config.head_size)
-        together = getattr(block.q_proj, "together", None)
-        if isinstance(together, Int8Together):
-            # Queries and keys lie side by side and are turned together.
-            size, heads = self.config.head_size, self.config.heads
-            turned, value = together(hidden).split([sum(together.sizes[:2]), together.sizes[2]], dim=-1)
-            query, key = rotate(turned.unflatten(-1, (-1, size)), cos, sin).split([heads, self.config.kv_heads], dim=2)
-            return query.transpose(1, 2), key.transpose(1, 2), value.unflatten(-1, (-1, size)).transpose(1, 2)
-        parts = side_by_side((block.q_proj, block.k_proj, block.v_proj), hidden)
-        query, key, value = (part.view(shape) for part in parts)
-        return rotate(query, cos, sin).transpose(1, 2), rotate(key, cos, sin).transpose(1, 2), value.transpose(1, 2)
+        return joined((block.q_proj, block.k_proj, block.v_proj), hidden)
 
     def after(self, layer: Any, hidden: Tensor, attended: Tensor, index: int) -> Tensor:
         hidden = hidden + alone(layer.self_attn.o_proj, attended.transpose(1, 2).flatten(2))

@@ -440,10 +440,11 @@ def test_what_can_not_be_done_is_said_in_a_line(
 
 def test_the_bundled_model_runs_through_every_row():
     model = load("bundled", "cpu").model
-    tasks = [replace(task(0), check=None)]
+    tasks, rows = [replace(task(0), check=None)], [row for row in ROWS if not row.lacking(model)]
+    assert {row.name for row in ROWS} - {row.name for row in rows} == {"canvas", "with canvases"}
     with Results(None, {}) as results:
-        evaluate(model, tasks, ROWS, results, max_tokens=12)
-    for row in ROWS:
+        evaluate(model, tasks, rows, results, max_tokens=12)
+    for row in rows:
         (result,) = results.of(row.name, {"task 0"})
         assert (result.steps > 0, result.ms > 0, result.passed) == (True, True, None)
         assert 0 <= result.similarity <= 1

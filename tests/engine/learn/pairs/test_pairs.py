@@ -14,12 +14,13 @@ from engine.common.errors import BadInput
 from engine.learn.packed import PackedCorpus
 from engine.learn.pairs.batches import CanvasStep, StepSource
 from engine.learn.pairs.canvas import NOTHING, Breaks, Pairs, Prefilled, checked, greedy, loss, prefill, said, targets
-from engine.learn.pairs.files import read_pairs, write_pairs
+from engine.learn.pairs.files import write_pairs
 from engine.learn.pairs.readings import Readings
 from engine.learn.pairs.recipe import PairsRecipe
 from engine.learn.pairs.run import PairsSitting, PairsState, train_pairs
 from engine.models.causal.layout import context_ids
 from engine.models.causal.opening import Coder, open_coder
+from engine.models.causal.pairs import read_pairs
 from tests.engine.coder import write_coder
 from tests.engine.learn.tiny import toy_corpus
 

@@ -1,0 +1,77 @@
+"""A coder's canvas by itself: base and pairs denoise a whole gap over the coder's own cache of the context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from engine.common.request import FillRequest
+from engine.models.base import Capabilities, Context, Noise, Prompt, Rows, Sampling
+from engine.models.causal.pairs import PairedNetwork
+from engine.models.causal.text import CausalContext, CoderContexts
+from engine.models.logits import Logits
+
+WIDTHS = (16, 32)
+"""Slots of the canvases that the pairs were trained on."""
+_SAMPLING = Sampling(
+    max_steps=4, t_min=0.0, t_max=0.0, entropy_bound=0.1, stability_threshold=0, confidence_threshold=0.0
+)
+
+
+class CoderCanvas(Capabilities):
+    """A model of canvases. Its first slot stands where the context's last token does, which it holds once more; slot k
+    says token k + 1, as the base does."""
+
+    def __init__(self, coder: CoderContexts, network: PairedNetwork, unknown: int) -> None:
+        """`unknown`: a token that no gap holds, which stands for one that is not known yet."""
+        self._coder, self._network = coder, network
+        self.info = replace(
+            coder.info,
+            name=f"{coder.info.name}, canvas",
+            length="slack",
+            noise=Noise(mask_id=unknown, vocab_size=coder.info.noise.vocab_size),
+            sampling=_SAMPLING,
+            canvas_length=WIDTHS[-1],
+            widths=WIDTHS,
+            instructions=False,
+        )
+        self.vocabulary, self.tokenize, self.detokenize = coder.vocabulary, coder.tokenize, coder.detokenize
+        self.encode, self.head = coder.encode, coder.head
+
+    def prompt(self, request: FillRequest, limit: int | None = None) -> Prompt:
+        """Nothing is pinned: what follows the gap stands in the context."""
+        return replace(self._coder.prompt(request, limit), suffix=())
+
+    def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
+        """As the base reads them."""
+        return self._coder.score(context, gaps, suffix)
+
+    @torch.inference_mode()
+    def step(self, rows: Rows) -> Logits:
+        """Those of the open positions, row by row."""
+        canvases, opens = torch.stack((rows.canvas, rows.open)).tolist()
+        hidden: list[Tensor] = []
+        for row, (context, length) in enumerate(zip(rows.contexts, rows.lengths, strict=True)):
+            assert isinstance(context, CausalContext)
+            own = self._denoised(context, canvases[row][:length])
+            hidden.append(own[torch.tensor(opens[row][:length], dtype=torch.bool, device=own.device)])
+        return Logits(hidden=torch.cat(hidden), head=self.head)
+
+    def _denoised(self, context: CausalContext, ids: Sequence[int]) -> Tensor:
+        """Hidden states [L, E] of a canvas."""
+        network, device = self._network, self._network.device
+        self._coder.read(context)
+        before, count = context.length - 1, len(ids)
+        shown = torch.tensor([[context.ids[-1], *ids[:-1]]], device=device)
+        unknown = shown[0] == self.info.noise.mask_id
+        unknown[0] = False
+
+        def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            keys, values = context.store.read(index, before)
+            return network.attention(query, torch.cat((keys, key), dim=2), torch.cat((values, value), dim=2))
+
+        places = torch.arange(before, before + count, device=device)[None]
+        return network.run_canvas(shown, places, attend, torch.arange(count, device=device), count, unknown)[0]

@@ -1,0 +1,141 @@
+"""Low-rank pairs beside the layers of a frozen coder, for the rows of canvases alone: other rows pass as if there were
+none, so one pass reads drafts by the base and canvases by base and pairs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import Tensor
+
+from engine.models.masked.config import Architecture
+from engine.models.masked.network import SILU, MaskedNetwork
+from engine.models.network import Attend, alone, joined
+from engine.models.products import prefers_bfloat16
+
+FOLDER = Path(__file__).parents[2] / "weights" / "coder-0.5b-canvas"
+WEIGHTS, METADATA = "pairs.safetensors", "pairs.json"
+SCALE = ".scale"
+_PARTS = (
+    ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    ("self_attn.o_proj",),
+    ("mlp.gate_proj", "mlp.up_proj"),
+    ("mlp.down_proj",),
+)
+"""Layers over the same input."""
+
+
+def fits(path: Path, folder: Path = FOLDER) -> bool:
+    """Whether the pairs of a folder were trained beside the weights in a file, which is read whole if it has their
+    size."""
+    base = json.loads((folder / METADATA).read_text(encoding="utf-8"))["base"]
+    if not path.is_file() or path.stat().st_size != base["nbytes"]:
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == base["sha256"]
+
+
+def read_pairs(folder: Path = FOLDER) -> dict[str, Tensor]:
+    """What was trained, in float32, by its names."""
+    held = load_file(folder / WEIGHTS)
+    numbers = {name: held[name].float() * held[name + SCALE] for name in held if not name.endswith(SCALE)}
+    return {name: each.squeeze(0) if name == "mask" else each for name, each in numbers.items()}
+
+
+def paired(network: MaskedNetwork, folder: Path = FOLDER) -> PairedNetwork:
+    """A coder's network with the pairs of a folder that `fits` its file."""
+    recipe = json.loads((folder / METADATA).read_text(encoding="utf-8"))["recipe"]
+    found = PairedNetwork(network.module, network.config, read_pairs(folder), recipe["alpha"] / recipe["rank"])
+    found.attends_in = network.attends_in
+    return found
+
+
+class PairsTogether:
+    """Pairs of layers over the same input: a [R, K] and b [N, R] each."""
+
+    def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]], dtype: torch.dtype) -> None:
+        self._a = torch.cat([a for a, _ in pairs]).to(dtype)
+        self._b = [b.to(dtype) for _, b in pairs]
+        self._dtype = dtype
+
+    def add(self, product: Tensor, hidden: Tensor) -> None:
+        """Add to products [T, N of all layers] of the last rows of hidden states [T, K] what the pairs make of them."""
+        thin = F.linear(hidden.to(self._dtype), self._a)
+        outs = product.split([len(b) for b in self._b], dim=1)
+        ranks = [b.shape[1] for b in self._b]
+        for out, own, b in zip(outs, thin.split(ranks, dim=1), self._b, strict=True):
+            out += F.linear(own, b)
+
+
+class PairedNetwork(MaskedNetwork):
+    """The passes of a coder whose last rows may be those of canvases."""
+
+    def __init__(
+        self, module: Any, architecture: Architecture, trained: Mapping[str, Tensor], scale: float = 1.0
+    ) -> None:
+        """`trained`: `mask` [E], and for each linear layer of the coder `PATH.lora_A` and `PATH.lora_B`, whose product
+        counts times `scale`."""
+        super().__init__(module, architecture)
+        device = self.device
+        dtype = torch.bfloat16 if prefers_bfloat16(device.type) else torch.float32
+        self.mask = trained["mask"].to(device)
+        self._rows = 0
+        self._pairs = [
+            [
+                PairsTogether(
+                    [
+                        (trained[f"{path}.lora_A"].to(place), scale * trained[f"{path}.lora_B"].to(place))
+                        for path in (f"model.layers.{index}.{part}" for part in parts)
+                    ],
+                    dtype,
+                )
+                for parts in _PARTS
+            ]
+            for index, place in enumerate(self.devices)
+        ]
+        self._index = {id(layer): index for index, layer in enumerate(self.layers)}
+
+    def run_canvas(
+        self, ids: Tensor, positions: Tensor, attend: Attend, wanted: Tensor, rows: int, unknown: Tensor
+    ) -> Tensor:
+        """`run` of one sequence whose last `rows` are those of a canvas, which are all wanted; of all its places those
+        `unknown` [T] hold the embedding of an unknown token."""
+        self._rows = rows
+        embedded = torch.where(unknown[:, None], self.mask.to(self.embeddings.weight.dtype), self.embeddings(ids))
+        try:
+            return self.run_embedded(embedded, positions, attend, wanted)
+        finally:
+            self._rows = 0
+
+    def projected(self, layer: Any, hidden: Tensor) -> Tensor:
+        product = super().projected(layer, hidden)
+        self._add(self._index[id(layer)], 0, product, hidden)
+        return product
+
+    def after(self, layer: Any, hidden: Tensor, attended: Tensor, index: int) -> Tensor:
+        if not self._rows:
+            return super().after(layer, hidden, attended, index)
+        block = layer.mlp
+        seen = attended.transpose(1, 2).flatten(2)
+        product = alone(layer.self_attn.o_proj, seen)
+        self._add(index, 1, product, seen)
+        hidden = hidden + product
+        normed = self._norm(layer.post_attention_layernorm, hidden)
+        product = joined((block.gate_proj, block.up_proj), normed)
+        self._add(index, 2, product, normed)
+        gate, up = product.chunk(2, dim=-1)
+        inner = SILU.plain(gate).mul_(up)
+        product = alone(block.down_proj, inner)
+        self._add(index, 3, product, inner)
+        return hidden + product
+
+    def _add(self, index: int, part: int, product: Tensor, hidden: Tensor) -> None:
+        if self._rows:
+            self._pairs[index][part].add(product[0, -self._rows :], hidden[0, -self._rows :])
