@@ -76,6 +76,10 @@ class GapCheck:
         yield from self._without_ends(fill, budget, blanks=False)
         for count in range(1, 1 + min(_TRIED, len(self._line))) if self._may_swallow else ():
             if closes(self._head, fill, self._line[:count]) or (count == 1 and self._exceeds(fill, budget)):
+                # Beside what it closes it may say again what follows that.
+                for left in islice(without_ends(self._before, fill, self._after[count:], blanks=False), 1):
+                    if not _goes_on(self._before + left, fill[len(left) :]):
+                        yield self._as(left, budget, count)
                 yield self._as(fill, budget, count)
         yield from self._without_ends(fill, budget, blanks=True)
 

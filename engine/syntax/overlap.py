@@ -66,7 +66,7 @@ def without_end(before: str, fill: str, after: str) -> str:
         if not (_BRACKET.search(end) or _QUOTE.search(end)):
             if not _goes_on(before + left, end.lstrip(_BLANKS)):
                 return left
-        elif _unpaired(before, left, after) < _unpaired(before, fill, after):
+        elif _unpaired(before, left, after) < _unpaired(before, fill, after) and _is_paired(before, left, after):
             return left
     return fill
 
@@ -130,6 +130,11 @@ def _goes_on(left: str, end: str) -> bool:
 
 def _lonely(head: str, fill: str, line: str) -> int:
     return _unpaired(head, fill, line) + lonely_angles(head + fill + line)
+
+
+def _is_paired(before: str, fill: str, after: str) -> bool:
+    """Whether a fill leaves no more without a partner than there was: what is odd otherwise proves nothing."""
+    return _unpaired(before, fill, after) <= _unpaired(before, "", after)
 
 
 def _unpaired(before: str, fill: str, after: str) -> int:

@@ -110,6 +110,7 @@ STAYS = [
     ("plaintext", "x = a ▮> b", ">> 2 "),
     ("plaintext", "m: Map<string, ▮> = x", "() => void"),
     ("zsh", "y=$(▮)\n", "case $z in a) echo 1;; esac"),
+    ("zsh", "a=(▮)\n", "$(case $z in a) echo 1;; b) echo 2;; esac)"),
     ("jinja", "{{ a ▮}}", "> 1 "),
 ]
 """What is inserted as it is, since nothing after the cursor is closed by it."""
@@ -174,6 +175,10 @@ def test_text_after_the_cursor_that_no_answer_closes_stays(language, document, a
         ("shellscript", 'n=$(( $(wc -l < "▮"> 1 ))\n', '$a") >', 'n=$(( $(wc -l < "$a") >> 1 ))\n'),
         ("jinja", "<li>{{ ▮ }}</li>", "item.name }}", "<li>{{ item.name }}</li>"),
         ("plaintext", "if x▮:", " > 1:", "if x > 1:"),
+        ("python", "def f(▮):\n    pass\n", "a, b) -> int:", "def f(a, b) -> int:\n    pass\n"),
+        ("c", 'int main() {\n  printf("▮");\n}\n', '%d\\n", x);', 'int main() {\n  printf("%d\\n", x);\n}\n'),
+        ("typescript", "const a = f('▮');\n", "b', c);", "const a = f('b', c);\n"),
+        ("rust", 'fn f() {\n    println!("▮");\n}\n', '{}", x);', 'fn f() {\n    println!("{}", x);\n}\n'),
         ("plaintext", "foo(▮)", "a).b", "foo(a).b"),
         ("kotlin", "val x = foo(▮)", "a, b)", "val x = foo(a, b)"),
         ("kotlin", "val x = foo(▮)", "a).b()", "val x = foo(a).b()"),
