@@ -15,7 +15,7 @@ ROWS = 16
 """Tokens of a tree at the most."""
 LEAST = 0.02
 """How likely a token is to be said, at the least: no row costs less."""
-_MOST = 0.97
+MOST = 0.97
 """How sure a next token can be."""
 Following = Callable[[Sequence[int]], Mapping[int, float]]
 """How likely each token is that may follow these, after the text and what is known of what follows it."""
@@ -32,13 +32,22 @@ class TokenDraft:
     """How often the first of them is what comes, and each further one where those before it are."""
 
 
-def tree_of(following: Following, known: Sequence[int] = (), rows: int = ROWS, cost: Cost = linear_cost) -> DraftTree:
+def tree_of(
+    following: Following,
+    known: Sequence[int] = (),
+    rows: int = ROWS,
+    cost: Cost = linear_cost,
+    most: float = MOST,
+) -> DraftTree:
     """Tokens that are `known` to come next, one after the other, and after them the likeliest that may follow, as many
-    as let the most tokens come out of a pass by its time: `rows` tokens at the most, but all that are known."""
-    return likely_tree(following, known, rows, cost)[0]
+    as let the most tokens come out of a pass by its time: `rows` tokens at the most, but all that are known. `most`:
+    how sure any of them can be."""
+    return likely_tree(following, known, rows, cost, most)[0]
 
 
-def likely_tree(following: Following, known: Sequence[int], rows: int, cost: Cost) -> tuple[DraftTree, list[float]]:
+def likely_tree(
+    following: Following, known: Sequence[int], rows: int, cost: Cost, most: float = MOST
+) -> tuple[DraftTree, list[float]]:
     """The same, and how likely each token of it is said."""
     ids, parents = [*known], [*range(ROOT, len(known) + ROOT)]
     likely = [1.0] * len(known)
@@ -46,7 +55,7 @@ def likely_tree(following: Following, known: Sequence[int], rows: int, cost: Cos
 
     def wait(parent: int, path: tuple[int, ...], likely: float) -> None:
         for token, share in following(path).items():
-            if (own := likely * min(share, _MOST)) >= LEAST:
+            if (own := likely * min(share, most)) >= LEAST:
                 heapq.heappush(waiting, (-own, len(waiting), parent, (*path, token)))
 
     first = len(known)

@@ -26,6 +26,8 @@ class WrittenAnswer:
     """Log-probability of each."""
     others: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
     """Of the likeliest other token in the place of each."""
+    ended: bool = False
+    """Whether the model said that nothing follows."""
 
     def candidate(self, text: str, syntax: Syntax = "unchecked", token_ends: Sequence[int] = ()) -> Candidate:
         """`text`, which was made of it, as it is offered."""
@@ -71,7 +73,7 @@ def write_answer(
     text, known, followed = head.begin(model.encode(context)), list(begun), len(begun)
     old.write(begun)
     while not choice.done:
-        tree = tree_of(of_drafts(old.drafts()), known, cost=head.cost)
+        tree = tree_of(of_drafts(old.drafts()), known, old.rows, head.cost, old.sure)
         choice.look(head.check(text, tree))
         for at in range(0 if answer.ids else len(begun)):
             choice.take(at + ROOT, begun[at])
@@ -105,7 +107,7 @@ class _Likeliest:
         row = at - ROOT
         (log, other_log), (token, other) = self._values[row], self._tokens[row]
         if token in self._head.ends:
-            self.done = True
+            self.done = self._answer.ended = True
             return None
         self._say(int(token), log, (other_log, int(other)))
         return int(token)

@@ -28,6 +28,8 @@ _TRIES = 4
 """Answers that are written at the most, where some are not fit to be offered."""
 _DOUBTFUL_TRIES = 1
 """And after one that there are doubts about."""
+_UNLIKELY = -5.0
+"""Log-probability."""
 _GROWTH, _ROOM = 1.5, 256
 """Tokens of an answer at the most: times those of the old text, and more."""
 
@@ -49,13 +51,16 @@ class _Rewrite:
         self.forwards = 0
 
     def answer(self, said: WrittenAnswer) -> str:
-        """What takes the place of `old`; empty where it is no answer."""
+        """What takes the place of `old`; empty where it is no answer, or not all of one."""
+        if not said.ended:
+            return ""
         new = answered(self.request, self.model.detokenize(said.ids), self.talk.closing)
         return with_kept(self.request.old, new, self.request.keep) if new else ""
 
-    def is_whole(self, said: WrittenAnswer) -> bool:
-        tail = self.model.detokenize(said.ids[-4 - len(self.talk.closing) :])
-        return len(said.ids) >= self.most or self.talk.closing in tail
+    def is_done(self, said: WrittenAnswer) -> bool:
+        """Whether nothing more is to be written; what has become too long is no answer."""
+        said.ended = self.talk.closing in self.model.detokenize(said.ids[-4 - len(self.talk.closing) :])
+        return said.ended or len(said.ids) >= self.most
 
 
 @in_line_feeds
@@ -106,7 +111,9 @@ def _candidates(work: _Rewrite) -> Work[list[Candidate]]:
             else:
                 refused.add(text)
         sure = sum(not doubtful for doubtful, _ in found.values())
-        if sure >= work.request.n or work.deadline.passed() or not (begun := _other(work, said)):
+        likely, begun = _other(work, said)
+        # Where one may stand, others are worth their time only if they are nearly as likely.
+        if sure >= work.request.n or work.deadline.passed() or not begun or (sure and likely < _UNLIKELY):
             break
     ranked = sorted(found.values(), key=lambda each: (each[0], -each[1].score))
     if not ranked and work.request.old in refused:
@@ -128,15 +135,16 @@ def _write(work: _Rewrite, said: WrittenAnswer, begun: Sequence[int]) -> Generat
     that it begins with, whatever is likely."""
     old = OldText(work.old)
     work.deadline.step_begins()
-    for _ in write_answer(work.model, work.context, said, old, work.is_whole, begun):
+    for _ in write_answer(work.model, work.context, said, old, work.is_done, begun):
         work.forwards += 1
         if work.deadline.step_is_done():
             return
         yield _draft(work, said, old)
 
 
-def _other(work: _Rewrite, said: Sequence[WrittenAnswer]) -> list[int]:
-    """How the likeliest way begins that was not taken yet: what was said up to a token, and another one there."""
+def _other(work: _Rewrite, said: Sequence[WrittenAnswer]) -> tuple[float, list[int]]:
+    """The likeliest way that was not taken yet, what was said up to a token and another one there: its log-probability,
+    and how it begins; nothing where there is none."""
     taken = {tuple(each.ids[: at + 1]) for each in said for at in range(len(each.ids))}
     best, begun = -math.inf, list[int]()
     for each in said:
@@ -147,7 +155,7 @@ def _other(work: _Rewrite, said: Sequence[WrittenAnswer]) -> list[int]:
             way = (*each.ids[:at], token)
             if likely > best and token not in work.ends and way not in taken:
                 best, begun = likely, [*way]
-    return begun
+    return best, begun
 
 
 def _draft(work: _Rewrite, said: WrittenAnswer, old: OldText) -> Draft:

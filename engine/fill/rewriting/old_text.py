@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from engine.fill.draft_tree import ROWS, TokenDraft
 
 _SYNC, _JUST_MET = 0.97, 0.85
+_LONG_SYNC = 0.995
 """How likely the next token is the old one, in step with it."""
 _AGAIN = 0.9
 _INSERTED, _REPLACED = 0.45, 0.35
@@ -21,6 +22,9 @@ _RUNS = {1: 0.35, 2: 0.6}
 _PLACES = 2
 MET = 3
 """Tokens in a row by which the texts have met again."""
+_MOST_ROWS = 64
+"""Tokens that are drafted at the most, where as many were the old ones before: so many cost little more than a third of
+what they cost in passes of 16."""
 _LONG = 12
 """Tokens in a row than which more say no more; after so many nothing before them is looked at any more."""
 
@@ -51,6 +55,16 @@ class OldText:
         """Whether what was written last is the old text."""
         return not self._apart
 
+    @property
+    def rows(self) -> int:
+        """Tokens that a pass is worth asking about."""
+        return ROWS if self._apart else max(ROWS, min(self._steps, _MOST_ROWS))
+
+    @property
+    def sure(self) -> float:
+        """How likely a draft's next token is at the most."""
+        return _LONG_SYNC if self.rows > ROWS else _SYNC
+
     def write(self, tokens: Sequence[int]) -> None:
         """Take in what is written."""
         for token in tokens:
@@ -77,10 +91,10 @@ class OldText:
 
     def drafts(self) -> list[TokenDraft]:
         """What may come next, as the old text has it."""
-        ahead = self._ids[self.at : self.at + ROWS]
+        ahead = self._ids[self.at : self.at + self.rows]
         if not self._apart:
             left = self._ids[self._low : self._low + ROWS] if self._steps < MET else []
-            likely = _SYNC if self._steps >= MET else _JUST_MET
+            likely = self.sure if self._steps >= MET else _JUST_MET
             return [TokenDraft(ids=ahead, likely=likely), *self._again(ahead), TokenDraft(ids=left, likely=_REPLACED)]
         near = sorted(self._runs.items(), key=lambda run: (-run[1], run[0]))[:_PLACES]
         found = [TokenDraft(ids=self._ids[at : at + ROWS], likely=_RUNS.get(count, _AGAIN)) for at, count in near]

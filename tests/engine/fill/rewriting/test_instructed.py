@@ -11,6 +11,7 @@ from engine.common.errors import BadInput
 from engine.common.request import Draft, Filled, FillRequest
 from engine.fill.answering import answering
 from engine.fill.executor import drive
+from engine.fill.rewriting.instructed import instructed
 from tests.engine.scripted import END, Scripted
 
 PREFIX = "class Shelf:\n    "
@@ -119,6 +120,26 @@ def test_it_ends_at_its_deadline() -> None:
     model = said("value " * 3000)
     filled = rewritten(model, request(deadline_ms=50.0))
     assert filled.candidates == ()
+
+
+def test_what_was_cut_off_is_no_answer_though_it_parses() -> None:
+    short = "def depth(self):\n    return 1"
+    model = Talking(says=f"{short}\n```")
+    now = iter(0.001 * at for at in range(10_000))
+    for deadline_ms in range(1, 40):
+        filled = drive(model, instructed(model, request(deadline_ms=float(deadline_ms)), lambda: next(now)))
+        assert {each.text.rpartition("return ")[2] for each in filled.candidates} <= {"1"}
+    long = Talking(says="value = 1\n" * 400)
+    assert rewritten(long, request(old="value = 2", prefix="", suffix="\n")).candidates == ()
+
+
+def test_unlikely_others_are_not_written() -> None:
+    text = "def depth(self):\n    return self.value"
+    model = Talking(says=f"{text}\n```", instead=(len(text), " + 1\n```"), sure=0.9999)
+    once = Talking(says=f"{text}\n```")
+    rewritten(once, request(n=1))
+    assert len(rewritten(model, request(n=3)).candidates) == 1
+    assert len(model.trees) == len(once.trees)
 
 
 def test_it_is_given_up_at_once() -> None:

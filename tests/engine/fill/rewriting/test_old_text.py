@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.fill.draft_tree import ROOT, ROWS, accepted, of_drafts, tree_of
+from engine.fill.draft_tree import ROOT, accepted, of_drafts, tree_of
 from engine.fill.rewriting.old_text import OldText
 
 END = 999
@@ -14,8 +14,8 @@ def passes(old: list[int], new: list[int]) -> int:
     """How many passes it takes to write `new`, each token as soon as it is checked."""
     wanted, text, written, known, count = [*new, END], OldText([*old, END]), list[int](), list[int](), 0
     while len(written) < len(wanted):
-        tree = tree_of(of_drafts(text.drafts()), known)
-        assert len(tree.ids) <= ROWS
+        tree = tree_of(of_drafts(text.drafts()), known, text.rows, most=text.sure)
+        assert len(tree.ids) <= text.rows
         base = len(written) - len(known)
 
         def choose(at: int, base: int = base, tree: object = tree) -> int | None:
@@ -53,6 +53,13 @@ OLD = [*range(100)]
 )
 def test_what_stays_costs_a_pass_for_each_sixteen_tokens(new: list[int], most: int) -> None:
     assert passes(OLD, new) <= most
+
+
+def test_a_long_text_that_stays_is_checked_in_longer_and_longer_drafts() -> None:
+    old = [*range(2000)]
+    assert passes(old, old) < 2000 / 48
+    new = [*old[:1500], 5000, *old[1500:]]
+    assert passes(old, new) < 2000 / 40
 
 
 def test_a_word_that_is_renamed_is_drafted_renamed() -> None:
