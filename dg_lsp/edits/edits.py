@@ -17,6 +17,9 @@ from engine.common.analysis import Placeholder, PlaceholderKind
 from engine.common.request import Candidate, Draft, Filled, FillRequest
 
 CHANGED = "The text was changed while the model worked on it, so the edit was dropped: try again."
+UNCHANGED = "The model would leave the selection as it is: say more exactly what to change."
+REWRITE_DEADLINE_MS = 120_000.0
+"""For a rewrite; what can be offered by then is."""
 LARGEST_CHARS = 500_000
 """Longer documents are not checked for syntax errors."""
 TITLES: dict[PlaceholderKind, str] = {
@@ -91,7 +94,7 @@ class Edits:
         proposals = [_proposal(edit, span[0], candidate) for candidate in filled.candidates]
         useful = tuple(each for each in proposals if each.replacements and each.text != edit.refused)
         return EditOutcome(
-            snapshot=now, proposals=useful, message=self._message(edit, useful, filled.model), model=filled.model
+            snapshot=now, proposals=useful, message=self._message(edit, useful, filled), model=filled.model
         )
 
     async def _in_turn(self, edit: EditRequest) -> Filled:
@@ -124,11 +127,12 @@ class Edits:
             edits=self._context.edits(edit.snapshot, edit.start),
         )
 
-    def _message(self, edit: EditRequest, useful: Sequence[Proposal], model: str) -> str:
+    def _message(self, edit: EditRequest, useful: Sequence[Proposal], filled: Filled) -> str:
         if not useful:
-            return edit.nothing
+            same = edit.request.task == "rewrite" and any(each.text == edit.request.old for each in filled.candidates)
+            return UNCHANGED if same and not edit.refused else edit.nothing
         if edit.request.instruction and self._resident.instructions is False:
-            return f"The model {model} follows no instructions: yours was ignored."
+            return f"The model {filled.model} follows no instructions: yours was ignored."
         return ""
 
 
@@ -170,6 +174,7 @@ def rewrite_request(
             strength=strength,
             keep=tuple(spans),
             n=n,
+            deadline_ms=REWRITE_DEADLINE_MS,
             folder=snapshot.folder,
         ),
         title="Rewriting the selection",

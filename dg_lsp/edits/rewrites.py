@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import span_of
 from dg_lsp.protocol.params import ReportedProblem
-from engine.common.analysis import RewriteKind
+from engine.common.analysis import Rewritable, RewriteKind
 
 REWRITES: dict[RewriteKind, tuple[str, str]] = {
     "body": ("Write the body from the docstring", "Write the body so that it does what the docstring says."),
@@ -21,9 +21,17 @@ REWRITES: dict[RewriteKind, tuple[str, str]] = {
     "simplify": ("Simplify", "Simplify the conditions; it must do the same."),
 }
 """Title and instruction."""
+IMPROVE = "Improve it"
 _LONGEST_TITLE = 80
 _MOST = 5
 """Reported problems that get an action."""
+
+
+def choices(snapshot: Snapshot, applies: Sequence[Rewritable]) -> dict[str, str]:
+    """What may be chosen where nobody can type an instruction, by its title: what the grammar says applies, the user's
+    own, and anything better."""
+    named = dict(REWRITES[each.kind] for each in applies)
+    return {**named, **snapshot.policy.settings.rewrites, IMPROVE: ""}
 
 
 def reported(snapshot: Snapshot, diagnostics: Sequence[ReportedProblem]) -> Iterator[tuple[int, int, str]]:

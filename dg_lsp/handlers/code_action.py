@@ -48,7 +48,8 @@ def _rewrite(ls: EditorSession, snapshot: Snapshot, start: int, end: int) -> Ite
     if snapshot.text[start:end].strip():
         deaf = " (the model follows no instructions)" if ls.resident.instructions is False else ""
         span = range_of(snapshot.lines, start, end, snapshot.encoding)
-        yield _action(f"Rewrite selection{deaf}", REWRITE_KIND, REWRITE_SELECTION, snapshot, range=span)
+        choose = {"choose": True} if ls.resident.instructions else {}
+        yield _action(f"Rewrite selection{deaf}", REWRITE_KIND, REWRITE_SELECTION, snapshot, range=span, **choose)
 
 
 def _told(

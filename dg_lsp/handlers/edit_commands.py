@@ -32,6 +32,7 @@ from dg_lsp.edits.edits import (
     placeholders_request,
     rewrite_request,
 )
+from dg_lsp.edits.rewrites import choices
 from dg_lsp.edits.workspace_edits import workspace_edit
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, argument
@@ -45,7 +46,7 @@ A = TypeVar("A")
 Given = RewriteArguments | FixArguments | FillHereArguments
 CANDIDATES = 3
 _APPLIED_S = 600.0
-"""How long an editor may take to apply an edit: it may show it to the user first."""
+"""How long an editor may take to apply an edit, or to answer a question: the user decides."""
 _converter = get_converter()
 
 
@@ -57,12 +58,18 @@ async def rewrite(ls: EditorSession, params: ExecuteCommandParams, *, n: int, ap
         spans = sorted(span_of(snapshot.lines, each, snapshot.encoding) for each in given.selections)
         start, end = spans[0][0], max(end for _, end in spans)
         if given.shown is None:
+            instruction = given.instruction
+            if given.choose and not instruction and ls.resident.instructions and ls.editor.can_choose():
+                chosen = await _chosen(ls, snapshot, start, end)
+                if chosen is None:
+                    return ""
+                instruction = chosen
             keep = [*_between(spans), *(_kept(snapshot, each) for each in given.keep)]
             edit = rewrite_request(
                 snapshot,
                 start,
                 end,
-                instruction=given.instruction,
+                instruction=instruction,
                 strength=given.strength,
                 n=given.n or n,
                 keep=keep,
@@ -84,6 +91,18 @@ async def rewrite(ls: EditorSession, params: ExecuteCommandParams, *, n: int, ap
         return edit or "There is nothing to rewrite in the proposal."
 
     return await _answered(ls, params, given, edit, apply=apply)
+
+
+async def _chosen(ls: EditorSession, snapshot: Snapshot, start: int, end: int) -> str | None:
+    """The instruction that the user chooses; None: none. Raises EngineFailure."""
+    found = choices(snapshot, (await ls.analyses.at(snapshot, end, start)).rewrites)
+    # As with edits: cancelling the command must not cancel the request to the client.
+    choosing = asyncio.ensure_future(ls.editor.choose("Rewrite the selection:", [*found]))
+    try:
+        async with asyncio.timeout(_APPLIED_S):
+            return found.get(await asyncio.shield(choosing))
+    except TimeoutError:
+        return None
 
 
 def _between(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -30,6 +30,9 @@ class RewriteArguments(Arguments, frozen=True, kw_only=True):
     ranges: tuple[Range, ...] = ()
     """Several selections, instead of `range`; the text between them stays."""
     instruction: str = ""
+    choose: bool = False
+    """Where no instruction is given and the model follows some: have the user choose a named rewrite, if the client
+    has `window/showMessageRequest`."""
     strength: Annotated[float, Meta(gt=0, le=1)] = 0.6
     n: Annotated[int, Meta(ge=1, le=16)] | None = None
     keep: tuple[Range | Annotated[int, Meta(ge=0, lt=2**31 - 1)], ...] = ()

@@ -99,10 +99,14 @@ class EditorClient:
         except (JsonRpcException, TimeoutError):
             return ()
 
+    def can_choose(self) -> bool:
+        """Whether the user can be asked to choose something."""
+        window = self._server.client_capabilities.window
+        return bool(window and window.show_message)
+
     async def choose(self, sentence: str, choices: Sequence[str]) -> str:
         """The user's choice; empty: none."""
-        window = self._server.client_capabilities.window
-        if window is None or window.show_message is None:
+        if not self.can_choose():
             return ""
         actions = [MessageActionItem(title=choice) for choice in choices]
         params = ShowMessageRequestParams(type=MessageType.Info, message=sentence, actions=actions)

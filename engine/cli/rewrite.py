@@ -93,5 +93,7 @@ def rewrite(
         click.echo(encode(filled))
     if not filled.candidates:
         raise EngineError(f"No rewrite was found for this range: {source.name} is unchanged.")
+    if all(each.text == gap.old for each in filled.candidates):
+        raise EngineError(f"The model would leave {range_} as it is: say more exactly what to change.")
     if write or not json:
         show_or_write(source, gap.prefix + filled.candidates[0].text + gap.suffix, diff=diff, write=write)

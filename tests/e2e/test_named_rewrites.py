@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from lsprotocol import types
 
-from dg_lsp.edits.rewrites import REWRITES, fix_instruction
+from dg_lsp.edits.rewrites import IMPROVE, REWRITES, fix_instruction
 from tests.e2e.test_edits import actions, applies, at, plain, ranged
 from tests.e2e.window import window
 from tests.engine.processes import home, running
@@ -20,10 +21,12 @@ OLD = 'def label(name: str) -> str:\n    """A label."""\n    return "%s:" % name
 NEW = 'def label(name: str) -> str:\n    """A label."""\n    return f"{name}:"\n'
 LOGGED = OLD.replace("return", "print(name)\n    return")
 REPORTED = "use f-strings\nUP031"
+BETTER = OLD.replace("A label", "The label")
 FIXED = OLD.replace('"%s:" % name', 'name + ":"')
 CASES: tuple[Any, ...] = (
     {"text": f"▮{NEW.strip()}▮\n", "instruction": REWRITES["fstring"][1]},
     {"text": f"▮{LOGGED.strip()}▮\n", "instruction": "Log the name."},
+    {"text": f"▮{BETTER.strip()}▮\n", "instruction": ""},
     {
         "text": OLD.replace('return "%s:" % name', '▮return name + ":"▮'),
         "instruction": fix_instruction(REPORTED),
@@ -82,3 +85,23 @@ async def test_what_other_servers_report_is_fixed_in_its_lines(one):
     reported = [{"range": place, "message": REPORTED, "source": "ruff"}, {"range": place, "message": " "}]
     assert [each["kind"] for each in await actions(one, place, diagnostics=reported, only=["quickfix"])] == ["quickfix"]
     assert await chosen(one, "Fix: use f-strings", place, diagnostics=reported) == FIXED
+
+
+@pytest.mark.parametrize(
+    ("title", "text"), [("Use an f-string", NEW), ("Log it", LOGGED), (IMPROVE, BETTER), (None, OLD)]
+)
+async def test_who_can_type_no_instruction_chooses_one(one, title: str | None, text: str):
+    asked: list[list[str]] = []
+
+    def answer(params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
+        asked.append([each.title for each in params.actions or ()])
+        return types.MessageActionItem(title=title) if title else None
+
+    one.client.protocol.fm.features.pop("window/showMessageRequest", None)
+    one.client.feature("window/showMessageRequest")(answer)
+    one.open(OLD)
+    (action,) = [each for each in await actions(one, ranged(one, OLD.strip())) if each["title"] == "Rewrite selection"]
+    answer_ = await one.request("workspace/executeCommand", plain(action["command"]))
+    assert asked == [["Use an f-string", "Log it", IMPROVE]]
+    assert one.editor.buffer.text == text
+    assert answer_ == {"applied": title is not None}

@@ -13,7 +13,9 @@ import pytest
 
 from dg_lsp.cli import run
 from engine.cli import fix
+from engine.cli.answers import Answer
 from engine.cli.source import difference, folder_of
+from engine.common.request import Candidate, Filled, FillRequest
 from engine.common.textfile import read_text
 
 HEAD, TAIL = "# A file.\n", "print(grow(1))\n"
@@ -204,3 +206,16 @@ def test_what_takes_too_long_to_parse_is_a_sentence(
     assert run(["fix", "deep.html", "--model", "no/such-model", engine]) == 1
     assert time.thread_time() - began < 5
     assert "The syntax of deep.html can't be checked within 0.1 s: give a smaller text." in capsys.readouterr().err
+
+
+def test_a_rewrite_that_changes_nothing_is_told_as_such(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def unchanged(request: FillRequest, *_: object, **__: object) -> Answer:
+        candidate = Candidate(text=request.old, tokens=1, confidence=1.0, score=0.0, syntax="ok")
+        filled = Filled(model="m", device="cpu", candidates=(candidate,), width=1, steps=1, forwards=1)
+        return Answer(filled=filled, source="a test", instructed=True)
+
+    monkeypatch.setattr("engine.cli.rewrite.answer", unchanged)
+    assert rewrite("--write", "-m", "Leave it.") == 1
+    assert "as it is: say more exactly what to change" in capsys.readouterr().err

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
 import pytest
 
 from engine.common.errors import BadInput
@@ -12,27 +9,12 @@ from engine.common.request import Draft, Filled, FillRequest
 from engine.fill.answering import answering
 from engine.fill.executor import drive
 from engine.fill.rewriting.instructed import instructed
-from tests.engine.scripted import END, Scripted
+from tests.engine.talking import Talking
 
 PREFIX = "class Shelf:\n    "
 OLD = "def depth(self):\n        return self.value + self.depth"
 SUFFIX = "\n\n    def both(self):\n        return self.depth()\n"
 SAME = "def depth(self):\n    return self.value + self.depth"
-
-
-@dataclass
-class Talking(Scripted):
-    """A coder that was taught to answer."""
-
-    heard: list[str] = field(default_factory=list)
-
-    @property
-    def chat(self) -> Talking:
-        return self
-
-    def ids(self, messages: Sequence[Mapping[str, str]], opening: str = "") -> list[int]:
-        self.heard.append(messages[-1]["content"])
-        return [*self.tokenize(messages[-1]["content"]), END, *self.tokenize(opening)]
 
 
 def request(instruction: str = "Return the value.", **more: object) -> FillRequest:
@@ -53,7 +35,7 @@ def test_the_answer_stands_in_the_place_of_the_selection_indented_as_that_was() 
     filled = rewritten(model, request())
     assert [each.text for each in filled.candidates] == ["def depth(self):\n        return self.value"]
     assert filled.candidates[0].syntax == "ok"
-    assert "Return the value." in model.heard[0]
+    assert "Return the value." in model.heard[0][-1]["content"]
 
 
 def test_what_stays_is_checked_and_not_written() -> None:
@@ -162,4 +144,4 @@ def test_a_selection_that_is_too_long_for_the_model_is_an_error() -> None:
 def test_without_an_instruction_it_is_told_to_make_it_better() -> None:
     model = said(SAME)
     rewritten(model, request(instruction=""))
-    assert "Improve" in model.heard[0]
+    assert "Improve" in model.heard[0][-1]["content"]

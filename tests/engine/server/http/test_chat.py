@@ -4,50 +4,22 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.engine.processes import WAIT_S, home, wait_until
-from tests.engine.scripted import END, Scripted
 from tests.engine.server.http.asking import Client, Got, http_server
+from tests.engine.talking import Talking, loads
 
 SAID = 'Here:\n```python\nreturn self.value + "é😋"\n```\n'
 USER = {"role": "user", "content": "Rewrite `return self.depth`."}
 
 
-@dataclass
-class Talking(Scripted):
-    """Says the same to everybody, `delay_s` after each question."""
-
-    says: str = SAID
-    delay_s: float = 0.0
-    passes: int = 0
-    heard: list[list[Mapping[str, str]]] = field(default_factory=list)
-
-    @property
-    def chat(self) -> Talking:
-        return self
-
-    def ids(self, messages: Sequence[Mapping[str, str]], opening: str = "") -> list[int]:
-        self.heard.append(list(messages))
-        return [token for each in messages for token in (*self.tokenize(each["content"]), END)]
-
-    def check(self, text: Any, tree: Any) -> Any:
-        time.sleep(self.delay_s)
-        self.passes += 1
-        return super().check(text, tree)
-
-
-def loads(model: Talking) -> Callable[[object], Talking]:
-    return lambda _on_percent=None: model
-
-
 @pytest.fixture(scope="module")
 def talking() -> Talking:
-    return Talking()
+    return Talking(says=SAID)
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +131,7 @@ def test_it_needs_the_token_as_everything_does(place: Any, tmp_path: Any):
     token = tmp_path / "token"
     token.write_text("a-long-enough-token-for-everybody\n")
     token.chmod(0o600)
-    with http_server(place, loads(Talking()), http_token_file=str(token)) as (client, _):
+    with http_server(place, loads(Talking(says=SAID)), http_token_file=str(token)) as (client, _):
         assert chat(client).status == 401
         headers = {"Authorization": "Bearer a-long-enough-token-for-everybody"}
         got = client.ask("POST", "/v1/chat/completions", {"messages": [USER]}, **headers)
