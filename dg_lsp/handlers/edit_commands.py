@@ -32,7 +32,7 @@ from dg_lsp.edits.edits import (
     placeholders_request,
     rewrite_request,
 )
-from dg_lsp.edits.rewrites import choices
+from dg_lsp.edits.rewrites import IMPROVE, choices
 from dg_lsp.edits.workspace_edits import workspace_edit
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, argument
@@ -96,6 +96,8 @@ async def rewrite(ls: EditorSession, params: ExecuteCommandParams, *, n: int, ap
 async def _chosen(ls: EditorSession, snapshot: Snapshot, start: int, end: int) -> str | None:
     """The instruction that the user chooses; None: none. Raises EngineFailure."""
     found = choices(snapshot, (await ls.analyses.at(snapshot, end, start)).rewrites)
+    if len(found) == 1:
+        return found[IMPROVE]
     # As with edits: cancelling the command must not cancel the request to the client.
     choosing = asyncio.ensure_future(ls.editor.choose("Rewrite the selection:", [*found]))
     try:

@@ -1,7 +1,17 @@
-// The light bulb: the server's rewrites go through the extension, which asks for an instruction and shows a diff.
+// The light bulb: the server's rewrites go through the extension, which shows a diff, and asks for an instruction where
+// the action has none.
 import * as vscode from "vscode";
 
 const REWRITES = new Set(["dg.rewriteSelection", "dg.rewrite"]);
+interface Span {
+  start: { line: number; character: number };
+  end: { line: number; character: number };
+}
+/** What the server's action says of a named rewrite. */
+interface Told {
+  range: Span;
+  instruction?: string;
+}
 type Action = vscode.CodeAction | vscode.Command;
 
 export function asksForInstruction(
@@ -10,14 +20,19 @@ export function asksForInstruction(
   range: vscode.Range,
 ): Action[] {
   return actions.map((action) => {
-    if (!(action instanceof vscode.CodeAction) || !action.kind?.value.startsWith("refactor.rewrite")) {
+    if (!(action instanceof vscode.CodeAction) || !action.command || !REWRITES.has(action.command.command)) {
       return action;
     }
-    if (action.command && !REWRITES.has(action.command.command)) {
-      return action;
-    }
-    const ours = new vscode.CodeAction("Rewrite Selection…", action.kind);
-    ours.command = { command: "dg-lsp.rewrite", title: ours.title, arguments: [{ uri: document.uri, range }] };
+    const told = action.command.arguments?.[0] as Told | undefined;
+    const named = told?.instruction ? told : undefined;
+    const ours = new vscode.CodeAction(named ? action.title : "Rewrite Selection…", action.kind);
+    const place = named ? spanOf(named.range) : range;
+    const given = { uri: document.uri, range: place, instruction: named?.instruction };
+    ours.command = { command: "dg-lsp.rewrite", title: ours.title, arguments: [given] };
     return ours;
   });
+}
+
+function spanOf({ start, end }: Span): vscode.Range {
+  return new vscode.Range(start.line, start.character, end.line, end.character);
 }

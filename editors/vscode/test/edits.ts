@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { api, equal, open, ready, test, until } from "./harness";
 
 const LINES = "# Growth.\ndef grow(size):\n    ▮size = size + 1\n    total = size * 2\n    return total\n";
+const HINTED = "# Growth.\ndef grow(size: int) -> int:\n    size = size + 1\n    total = size * 2\n    return total\n";
 const BETTER = "# Growth.\ndef grow(size):\n    size += 1\n    total = size * 2\n    return total\n";
 const RENAMED = "# Growth.\ndef grow(size):\n    size += 2\n    total = size * 2\n    return total\n";
 const BROKEN = "def area(width, height):\n    return max(width * height, 1▮\n\n\nprint(area(2, 3))\n";
@@ -59,6 +60,26 @@ test("the instruction reaches the model, and the proposal can be left", async ()
   await propose("rewrite", { instruction: "by two" });
   equal(await run("accept"), true);
   equal(editor.document.getText(), RENAMED);
+});
+
+test("a named rewrite of the light bulb is shown as a diff, accepted, and undone in one step", async () => {
+  await ready();
+  const editor = await open(LINES);
+  editor.selection = new vscode.Selection(1, 0, 4, 16);
+  const listed = await vscode.commands.executeCommand<vscode.CodeAction[]>(
+    "vscode.executeCodeActionProvider",
+    editor.document.uri,
+    editor.selection,
+    "refactor.rewrite",
+  );
+  equal(listed.map((each) => each.title).join(), "Rewrite Selection…,Add type hints,Add a docstring");
+  const { command, arguments: given } = listed[1]?.command ?? { command: "", arguments: [] };
+  await vscode.commands.executeCommand(command, ...(given ?? []));
+  await until(() => tabs().some((label) => label.startsWith("Proposal 1 of ")), "a proposal");
+  equal(await run("accept"), true);
+  equal(editor.document.getText(), HINTED);
+  await vscode.commands.executeCommand("undo");
+  equal(editor.document.getText(), plain(LINES));
 });
 
 test("several selections are rewritten together, and what lies between them stays", async () => {

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from dg_lsp.edits.rewrites import REWRITES
+
 LINES = "# Growth.\ndef grow(size):\n    size = size + 1\n    total = size * 2\n    return total\n"
 BETTER = LINES.replace("size = size + 1", "size += 1")
 BY_TWO = LINES.replace("size = size + 1", "size += 2")
+HINTED = LINES.replace("grow(size)", "grow(size: int) -> int")
 BROKEN = "def area(width, height):\n    return max(width * height, 1\n\n\nprint(area(2, 3))\n"
 WHOLE = BROKEN.replace(", 1\n", ", 1)\n")
 EMPTY_BODY = "# Twice.\ndef double(value):\n\n\nprint(double(2))\n"
@@ -21,6 +24,7 @@ SHADES = ("shade = 'red'", "shade = 'tan'", "shade = 'blue'")
 EDITS: tuple[dict[str, Any] | str, ...] = (
     {"text": f"▮{BETTER}▮", "instruction": ""},
     {"text": f"▮{BY_TWO}▮", "instruction": "by two"},
+    {"text": f"▮{HINTED}▮", "instruction": REWRITES["hints"][1]},
     f"▮{WHOLE}▮",
     f"▮{FULL_BODY}▮",
     # The second is filled where the first one is.

@@ -37,12 +37,37 @@
                                (eq 'initialized (lsp--workspace-status (car lsp--buffer-workspaces))))))
 (unless lsp-inline-completion-mode
   (error "Suggestions do not come by themselves"))
-(goto-char (+ (point-min) (string-to-number (getenv "DG_TEST_OFFSET"))))
-(let ((shown (dg-test-until #'dg-test-shown)))
+(defun dg-test-write (what)
+  "Write WHAT to the file that the test reads."
   (with-temp-file "shown.json"
-    (insert (json-serialize shown))))
-(lsp-inline-completion-accept)
-(save-buffer)
+    (insert (json-serialize what))))
+
+(defun dg-test-rewrite (title)
+  "Select to the end of the buffer, run the code action TITLE, and write the text after it and after one undo."
+  (let ((before (buffer-string)))
+    (setq transient-mark-mode t)
+    (push-mark (point-max) t t)
+    (undo-boundary)
+    (lsp-execute-code-action
+     (dg-test-until (lambda () (seq-find (lambda (action) (equal (lsp:code-action-title action) title))
+                                         (lsp-code-actions-at-point "refactor.rewrite")))))
+    (dg-test-until (lambda () (not (equal (buffer-string) before))))
+    (let ((after (buffer-string)))
+      (deactivate-mark)
+      (undo-boundary)
+      (undo)
+      (dg-test-write (vector after (buffer-string))))))
+
+(defun dg-test-suggestion ()
+  "Write what is suggested here, and accept it."
+  (dg-test-write (dg-test-until #'dg-test-shown))
+  (lsp-inline-completion-accept)
+  (save-buffer))
+
+(goto-char (+ (point-min) (string-to-number (getenv "DG_TEST_OFFSET"))))
+(if (getenv "DG_TEST_ACTION")
+    (dg-test-rewrite (getenv "DG_TEST_ACTION"))
+  (dg-test-suggestion))
 (kill-emacs 0)
 
 ;;; emacs.el ends here

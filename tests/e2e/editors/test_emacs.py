@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.cases import ADD
 from tests.e2e.editors.capabilities import check_capabilities
 from tests.e2e.editors.conftest import EAGER, PATIENT, SERVE, bundled_case
+from tests.e2e.editors.edit_cases import HINTED, LINES
 from tests.e2e.editors.emacs import run
 from tests.e2e.editors.install import emacs
 from tests.e2e.editors.programs import programs
@@ -54,11 +55,26 @@ def test_a_suggestion_of_a_server_is_shown_and_taken(tmp_path: Path):
     assert (shown, text) == (" d * 7", marked.replace("▮", ""))
 
 
+def test_a_named_rewrite_is_done_and_undone_in_one_step(tmp_path: Path, shared: Home):
+    marked = LINES.replace("def grow", "▮def grow")
+    shown, _ = done(marked, tmp_path, shared, PATIENT, SERVE, DG_TEST_ACTION="Add type hints")
+    assert json.loads(shown) == [HINTED, LINES]
+
+
 def suggested(
     marked: str, folder: Path, place: Home, settings: dict[str, Any], server: Sequence[str] = SERVE
 ) -> tuple[str, str]:
     """What Emacs shows at the first marker, and the file after it was taken and saved."""
-    before, _, after = marked.split("▮")
+    shown, text = done(marked, folder, place, settings, server)
+    return json.loads(shown), text
+
+
+def done(
+    marked: str, folder: Path, place: Home, settings: dict[str, Any], server: Sequence[str], **more: str
+) -> tuple[str, str]:
+    """What Emacs wrote down, and the file after it."""
+    before, _, after = marked.partition("▮")
+    after = after.partition("▮")[2] or after
     file = folder / "file.py"
     file.write_text(before + after)
     run(
@@ -71,5 +87,6 @@ def suggested(
         DG_TEST_SETTINGS=json.dumps(settings),
         DG_TEST_FILE=str(file),
         DG_TEST_OFFSET=str(len(before)),
+        **more,
     )
-    return json.loads((folder / "shown.json").read_text()), file.read_text()
+    return (folder / "shown.json").read_text(), file.read_text()

@@ -14,6 +14,7 @@ from tests.e2e.editors.edit_cases import (
     BY_TWO,
     EMPTY_BODY,
     FULL_BODY,
+    HINTED,
     LINES,
     PAIR,
     PASSES,
@@ -316,3 +317,16 @@ def test_neovim_s_own_light_bulb_rewrites_too(editor: Neovim):
         "vim.lsp.buf.code_action({ apply = true, context = { only = { 'refactor.rewrite' }, diagnostics = {} } })"
     )
     wait_until(lambda: editor.text == BETTER, "the rewritten text")
+
+
+def test_a_named_rewrite_of_neovim_s_light_bulb_is_undone_in_one_step(editor: Neovim):
+    editor.open("▮" + LINES, insert=False)
+    editor.ready()
+    editor.input("2GV4j")
+    editor.lua(
+        "vim.lsp.buf.code_action({ apply = true, context = { only = { 'refactor.rewrite' }, diagnostics = {} },"
+        " filter = function(action) return action.title == 'Add type hints' end })"
+    )
+    wait_until(lambda: editor.text == HINTED, "the rewritten text")
+    editor.input("<Esc>u")
+    wait_until(lambda: editor.text == LINES, "the text as it was")
