@@ -20,6 +20,7 @@ from engine.server.watchdog import Watchdog
 if TYPE_CHECKING:
     from engine.models.adapters.index import Adapters
     from engine.models.base import Model, ModelInfo, Prefill
+    from engine.models.checkpoints.measured import FillTimes
 
 _log = logging.getLogger(__name__)
 _RETRY_LOAD_S = 10.0
@@ -50,6 +51,7 @@ class ModelHost:
         self._on_state = on_state
         self._adapters: Adapters | None = None
         """The model, and adapters of the folders that requests come from; None while there are no weights."""
+        self._times: FillTimes | None = None
         self._failure: Failed | None = None
         self._load_began = self._load_ended = self._idle_since = time.monotonic()
         self._memory_short = False
@@ -127,8 +129,10 @@ class ModelHost:
         unloaded."""
         self._idle_since = time.monotonic()
 
-    def has_answered(self) -> None:
-        """A request came to its end."""
+    def has_answered(self, ms: float | None = None) -> None:
+        """A request came to its end; `ms`: what a fill took of the model's time."""
+        if self._times is not None and ms is not None:
+            self._times.add(ms)
         self._shortages = 0
         self._warmed_up = True
         self.is_used()
@@ -242,7 +246,9 @@ class ModelHost:
             model = self._load(show_percent)
             # Not imported before there is a model, for the handshake's sake.
             from engine.models.adapters.index import Adapters
+            from engine.models.checkpoints.measured import FillTimes
 
+            self._times = FillTimes(model.info.name)
             return Adapters(model), None
         except BaseException as error:  # noqa: BLE001 whatever it is, the engine goes on and says so
             code, message = failure_of(error, "loading the model")

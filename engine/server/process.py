@@ -131,12 +131,19 @@ async def _serve(settings: EngineOptions, why_no_log: str) -> bool:
     if not settings.model.startswith(ORACLE):
         # Most of the way to a first answer; it can begin during the first client's handshake.
         threading.Thread(target=_import_loader, name="imports", daemon=True).start()
-    server = EngineServer(settings, load, why_no_log)
+    server = EngineServer(settings, load, why_no_log, _advice if settings.model == BUNDLED else str)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Windows has no handlers on the loop; there Ctrl-C ends the loop by an exception.
         with contextlib.suppress(NotImplementedError):
             asyncio.get_running_loop().add_signal_handler(number, server.stop, f"signal {number.name}")
     return await server.serve()
+
+
+def _advice() -> str:
+    """What a coder would bring to who has only the bundled model, said once on a machine."""
+    from engine.models.checkpoints.choice import choose, tell_once
+
+    return tell_once(choose())
 
 
 def _import_loader() -> None:

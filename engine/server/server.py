@@ -60,14 +60,20 @@ class EngineServer:
     """Implements `connection.Host`. Everything but `Worker` runs on one event loop."""
 
     def __init__(
-        self, settings: EngineOptions, load: Callable[[Callable[[float], None]], Model], why_no_log: str = ""
+        self,
+        settings: EngineOptions,
+        load: Callable[[Callable[[float], None]], Model],
+        why_no_log: str = "",
+        advice: Callable[[], str] = lambda: "",
     ) -> None:
+        """`advice`: asked once, when the model is there, for a sentence that people who use it should read."""
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._ending = asyncio.Event()
         self._connections: dict[int, Connection] = {}
         self._numbers = itertools.count(1)
         self._why_no_log = why_no_log
+        self._advice: Callable[[], str] | None = advice
         # What every state says that has nothing more urgent to say.
         self._always = " ".join(filter(None, (destination(settings.model), why_no_log)))
         self._state = EngineState(name="unloaded", message=self._always)
@@ -244,6 +250,9 @@ class EngineServer:
             self._ending.set()
 
     def _show(self, state: EngineState) -> None:
+        if state.name == "ready" and self._advice is not None:
+            self._always = " ".join(filter(None, (self._always, self._advice())))
+            self._advice = None
         if not state.message and state.name != "loading":
             state = replace(state, message=self._always)
         self._state = state

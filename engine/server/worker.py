@@ -178,7 +178,8 @@ class Worker(threading.Thread):
         pending.add_done_callback(done)
 
     def _answer(self, job: Job, filled: Filled) -> None:
-        self._host.has_answered()
+        is_fill = isinstance(job.order, Fill) and job.order.request.task == "fill"
+        self._host.has_answered(filled.ms.encode + filled.ms.denoise if is_fill else None)
         load_ms = self._host.load_ms(job.arrived)
         filled = replace(filled, ms=replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms))
         if not job.ended:

@@ -1,6 +1,7 @@
 """Which model "auto" is: the best one on this disk that fits the memory and answers in time, else the bundled one.
 
-By what the processor has, not by a clock: two processes of one machine have to choose alike. Imports no torch.
+By what fills took on this machine, where that was measured; else by what its processor has. Two processes of one
+machine choose alike. Imports no torch.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from engine.models.checkpoints.catalog import NotCached, coder_file
 from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.coders import CODERS, PublishedCoder
 from engine.models.checkpoints.directory import Checkpoint
+from engine.models.checkpoints.measured import measured_ms
 from engine.models.checkpoints.working import planned
 
 IN_TIME_MS = 1000.0
 """What an editor waits for a suggestion on a processor."""
 _FILL_MS = {"coder-1.5b": (610.0, 880.0), "coder-0.5b": (380.0, 490.0)}
 """A fill of one line, one key after the last, on two cores with units for products of eight bits, and without them:
-llama.cpp with the same files took that (2026-11-28), and an engine has to keep up with it."""
+llama.cpp with the same files took that (2026-11-28), and an engine has to keep up with it. Where it was measured on
+this machine, that counts."""
 _MEASURED_CORES, _MOST_CORES = 2, 8
 """More cores than that make no single answer faster."""
 _SPARE_NBYTES, _SPARE_SHARE = 1 << 30, 0.1
@@ -83,7 +86,8 @@ def choose(hardware: Hardware | None = None) -> Choice:
         if against := _against(coder, checkpoint, hardware):
             refused.append(f"{coder.name} {against}")
             continue
-        why = f"the best on this disk that fits: about {fill_ms(coder.name, hardware):.0f} ms a suggestion"
+        told = "measured here" if measured_ms(coder.name) else "by its processor, not measured yet"
+        why = f"the best on this disk that fits: about {fill_ms(coder.name, hardware):.0f} ms a suggestion ({told})"
         return Choice(name=coder.name, why="; ".join([why, *refused]))
     return Choice(name=BUNDLED, why="; ".join(refused))
 
@@ -99,7 +103,9 @@ def this_hardware() -> Hardware:
 
 
 def fill_ms(name: str, hardware: Hardware) -> float:
-    """About what a suggestion takes, by what was measured."""
+    """About what a suggestion takes: measured here, or on a machine like it."""
+    if (measured := measured_ms(name)) is not None:
+        return measured
     with_units, without = _FILL_MS[name]
     return (with_units if hardware.eight_bits else without) * _MEASURED_CORES / min(hardware.cores, _MOST_CORES)
 

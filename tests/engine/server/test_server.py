@@ -32,14 +32,16 @@ def new_oracle(_on_percent: object) -> Oracle:
 
 
 @contextmanager
-def serving(place: Home, load=new_oracle, *, in_order: bool = True, **settings: object) -> Iterator[EngineServer]:
+def serving(
+    place: Home, load=new_oracle, *, in_order: bool = True, advice=lambda: "", **settings: object
+) -> Iterator[EngineServer]:
     """A server on a thread of its own, which ends `in_order` or because it is broken."""
     place.runtime.mkdir(mode=0o700)
     found: list[EngineServer] = []
 
     async def serve() -> None:
         asked = EngineOptions(model="oracle", device="cpu", unload_after_s=60, exit_after_s=60, **settings)
-        found.append(EngineServer(asked, load))
+        found.append(EngineServer(asked, load, advice=advice))
         assert await found[0].serve() == in_order
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
@@ -230,3 +232,22 @@ def test_a_deadline_that_passes_in_the_queue_is_late(place):
         reply = wire.reply(2)
         assert isinstance(reply, Failed)
         assert reply.code == "late"
+
+
+def test_advice_is_asked_for_once_when_the_model_is_there_and_stays_in_the_status(place):
+    asked: list[str] = []
+
+    def advice() -> str:
+        asked.append("Run `dg-lsp pull coder-1.5b`.")
+        return asked[-1]
+
+    with serving(place, advice=advice) as server, place.client() as wire:
+        assert wire.status().state.message == "" or asked
+        wire.fill(1, "x = ")
+        assert isinstance(wire.reply(1), FillReply)
+        wait_until(lambda: server._state.message == asked[-1], "the advice")
+        server._show_aside()
+        assert wire.status().state.message == asked[-1]
+        wire.fill(2, "x = ")
+        assert isinstance(wire.reply(2), FillReply)
+    assert len(asked) == 1

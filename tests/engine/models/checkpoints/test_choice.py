@@ -1,5 +1,6 @@
 """Which model "auto" is, and why."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,10 +9,12 @@ import pytest
 from dg_lsp.backend.launch import Launch
 from dg_lsp.cli import run
 from dg_lsp.config.settings import EngineSettings
+from engine.common.runtime_paths import data_dir
 from engine.models.checkpoints import choice
 from engine.models.checkpoints.catalog import models_dir
 from engine.models.checkpoints.choice import Hardware, choose, fill_ms, resolved, tell_once
 from engine.models.checkpoints.coders import CODERS
+from engine.models.checkpoints.measured import FillTimes
 from engine.server.options import named_from_here
 from engine.server.settings import EngineOptions
 from tests.engine.coder import write_coder
@@ -41,7 +44,12 @@ def test_without_a_coder_it_is_the_bundled_model_and_says_what_a_coder_would_bri
 @pytest.mark.parametrize(
     ("names", "hardware", "name", "why"),
     [
-        (["coder-0.5b", "coder-1.5b"], ROOMY, "coder-1.5b", "about 610 ms a suggestion"),
+        (
+            ["coder-0.5b", "coder-1.5b"],
+            ROOMY,
+            "coder-1.5b",
+            "610 ms a suggestion (by its processor, not",
+        ),
         (["coder-0.5b"], ROOMY, "coder-0.5b", "about 380 ms a suggestion"),
         (["coder-0.5b", "coder-1.5b"], replace(ROOMY, cores=1), "coder-0.5b", "coder-1.5b would take about 1220 ms"),
         (["coder-1.5b"], replace(ROOMY, cores=1), "bundled", "and 1000 are in time"),
@@ -111,6 +119,31 @@ def test_the_list_of_models_says_which_and_why(capsys: pytest.CaptureFixture[str
     monkeypatch.setattr(choice, "this_hardware", lambda: ROOMY)
     assert run(["models"]) == 0
     out = capsys.readouterr().out
-    assert "auto is coder-1.5b: the best on this disk that fits: about 610 ms a suggestion." in out
+    assert "auto is coder-1.5b: the best on this disk that fits: about 610 ms a suggestion (" in out
     assert "coder-1.5b\n    disk, " in out
     assert "coder-0.5b\n    491.4 MB to download, causal\n    licence: Apache-2.0" in out
+
+
+def test_what_was_measured_here_counts_for_a_day(monkeypatch: pytest.MonkeyPatch):
+    have("coder-0.5b", "coder-1.5b")
+    times = FillTimes("coder-1.5b")
+    for ms in (1300.0, 1250.0, 1400.0) * 4:
+        assert choose(ROOMY).name == "coder-1.5b"
+        times.add(ms)
+    assert choose(ROOMY).name == "coder-0.5b"
+    assert "coder-1.5b would take about 1250 ms a suggestion, and 1000 are in time" in choose(ROOMY).why
+    times = FillTimes("coder-1.5b")
+    for ms in (90.0, 2000.0, 90.0) * 4:  # what else runs now and then does not count
+        times.add(ms)
+    assert choose(ROOMY).name == "coder-1.5b"
+    assert "about 90 ms a suggestion (measured here)" in choose(ROOMY).why
+    monkeypatch.setattr(time, "time", lambda: 2e10)
+    assert "about 610 ms" in choose(ROOMY).why
+
+
+@pytest.mark.parametrize("said", ["", "[]", "{", '{"coder-1.5b": 3}', '{"coder-1.5b": ["a", "b"]}'])
+def test_a_file_of_times_that_is_damaged_says_nothing(home: Path, said: str):
+    have("coder-1.5b")
+    FillTimes("some/model").add(5.0)
+    (data_dir() / "fill-times.json").write_text(said)
+    assert "about 610 ms" in choose(ROOMY).why

@@ -1,0 +1,65 @@
+"""How long suggestions took on this machine: kept for all processes, so that they choose alike. Imports no torch."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from typing import Any
+
+from engine.common.runtime_paths import data_dir
+from engine.models.checkpoints.coders import CODERS
+
+ENOUGH = 12
+"""Fills that are measured before anything is said of them."""
+_SHARE = 4
+"""The quickest quarter tells what it takes where nothing else runs."""
+_HEEDED_S = 24 * 3600.0
+"""For so long a measurement counts: on another day the machine may be another, or less busy."""
+_FILE = "fill-times.json"
+
+
+class FillTimes:
+    """Of the coder that is loaded; what is no published one is not measured."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._ms: list[float] = []
+
+    def add(self, ms: float) -> None:
+        """A fill took so long, waiting for others not counted. After enough of them it is written down."""
+        if self._name not in CODERS or len(self._ms) >= ENOUGH:
+            return
+        self._ms.append(ms)
+        if len(self._ms) == ENOUGH:
+            _write(self._name, statistics.quantiles(self._ms, n=_SHARE)[0])
+
+
+def measured_ms(name: str) -> float | None:
+    """About what a suggestion took here lately; None: nobody knows."""
+    found = _read().get(name)
+    try:
+        ms, at = (float(each) for each in found)
+    except (TypeError, ValueError):
+        return None
+    return ms if 0 <= time.time() - at < _HEEDED_S and ms > 0 else None
+
+
+def _write(name: str, ms: float) -> None:
+    held = _read() | {name: [round(ms, 1), time.time()]}
+    file = data_dir() / _FILE
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        written = file.with_suffix(".part")
+        written.write_text(json.dumps(held), encoding="utf-8")
+        written.replace(file)
+    except OSError:  # what is not kept is measured again
+        return
+
+
+def _read() -> dict[str, Any]:
+    try:
+        found = json.loads((data_dir() / _FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
