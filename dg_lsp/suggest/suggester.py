@@ -108,7 +108,7 @@ class Suggester:
         if now is None or not now.is_as(gap.snapshot):
             self.counts.stale += filled is not None
             return []
-        chosen = [] if now.policy.off else self._chosen(gap, held, found, invoked=invoked)
+        chosen = [] if now.policy.off else self._chosen(gap, held, found, most=request.n, invoked=invoked)
         if filled is not None and not invoked:
             why = "" if chosen else UNSURE if found else self._why_nothing(gap, filled)
             self._on_outcome(why, _origin(chosen))
@@ -217,7 +217,7 @@ class Suggester:
         return [remainder for remainder in sure if not (remainder.reaches_back and hidden)]
 
     def _chosen(
-        self, gap: CursorGap, held: list[Remainder], found: list[Suggestion], *, invoked: bool
+        self, gap: CursorGap, held: list[Remainder], found: list[Suggestion], *, most: int, invoked: bool
     ) -> list[Remainder]:
         new = _fitting(gap, (each.remainder(gap.text, gap.cursor) for each in found))
         sure = self._sure(gap, new, invoked=invoked)
@@ -225,8 +225,7 @@ class Suggester:
         unique = dict[str, Remainder]()
         for remainder in [*held, *sure]:
             unique.setdefault(remainder.text, remainder)
-        limit = gap.snapshot.policy.settings.inline.candidates if invoked else 1
-        return list(unique.values())[:limit]
+        return list(unique.values())[:most]
 
     def _sure(self, gap: CursorGap, remainders: Iterable[Remainder], *, invoked: bool) -> list[Remainder]:
         wanted = gap.snapshot.policy.settings.inline.threshold

@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from engine.common import torch_import
 from engine.common.errors import EngineError, OutOfMemory, is_out_of_memory, is_panic
-from engine.common.names import AUTO, BUNDLED, ORACLE, Device
+from engine.common.names import AUTO, BUNDLED, Device
 from engine.common.request import Draft, Filled, FillRequest
-from engine.common.server_address import REMOTE
 from engine.fill.answering import answering
 from engine.fill.executor import drive
 from engine.models.adapters.index import Adapters
@@ -22,7 +20,7 @@ from engine.models.checkpoints.catalog import find
 from engine.models.checkpoints.choice import resolved
 from engine.models.checkpoints.directory import first_line, reading
 from engine.models.checkpoints.placement import place, this_machine
-from engine.models.registry import family_named
+from engine.models.registry import family_named, open_addressed
 from engine.models.weights import OnPercent
 
 _QUICK_NBYTES = 1 << 30
@@ -91,12 +89,11 @@ def load(name: str = AUTO, device: Device = "auto", on_percent: OnPercent | None
     """
     began, name = time.perf_counter(), resolved(name)
     with _failures(f"Loading {name}", "close other programs, or use a smaller model"):
-        if name.startswith(ORACLE):
-            model = _oracle(name)
-        elif name.startswith(REMOTE):
-            model = _remote(name)
-        else:
-            model = _load(name, device, on_percent)
+        model = open_addressed(name) or _load(name, device, on_percent)
+        with reading(f"The tokenizer of {name}"):
+            # Now, as what is wrong with a tokenizer or a chat template may show only when they are used.
+            model.prompt(_TRIAL)
+            check_info(model.info)
     return Infiller(adapters=Adapters(model), load_ms=(time.perf_counter() - began) * 1000)
 
 
@@ -107,9 +104,6 @@ def _load(name: str, device: Device, on_percent: OnPercent | None) -> Model:
         if name != BUNDLED or placement.device != "cpu":
             torch_import.complete()
         model = family_named(checkpoint.family).open(checkpoint, placement, on_percent or show)
-        # Now, as what is wrong with a tokenizer or a chat template may show only when they are used.
-        model.prompt(_TRIAL)
-        check_info(model.info)
     if model.info.length == "causal" and model.info.parameters >= _DRAFTED_FROM:
         model.draft_with(_load(BUNDLED, "cpu", lambda percent: None))
     return model
@@ -126,24 +120,6 @@ def _bar(*, shown: bool) -> Generator[OnPercent | None]:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("Loading weights", total=100)
         yield lambda percent: progress.update(task, completed=percent)
-
-
-def _oracle(name: str) -> Model:
-    from engine.models.oracle.model import read_oracle
-
-    return read_oracle(Path(name.removeprefix(ORACLE)))
-
-
-def _remote(name: str) -> Model:
-    # HTTP is for those who use it.
-    from engine.models.remote.opening import open_remote
-
-    torch_import.complete()
-    model = open_remote(name)
-    with reading(f"The tokenizer of {name}"):
-        model.prompt(_TRIAL)
-        check_info(model.info)
-    return model
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +23,8 @@ from torch import Tensor
 
 from engine.models.formats import formats, onednn_multiplies
 
+A = TypeVar("A")
+B = TypeVar("B")
 _NUMBERS = 1 << 19
 """Of a part: 2 MB in float32."""
 _ONE_THREAD_PARAMETERS = 64_000_000
@@ -31,7 +33,6 @@ _MANY_ROWS = 48
 """Queries from which on scores that are written down are faster than those that are not."""
 _SCORES = 1 << 18
 """Written down at a time: 1 MB stays in the cache, and larger pieces are given back to the system each time."""
-_LEAST_ROWS = 8
 LEAST_ROWS = 8
 """Of states in a product in oneDNN's order: a multiple of it."""
 _FEW_ROWS = 32
@@ -68,9 +69,9 @@ def threads_for(parameters: int, device: str) -> Generator[None]:
         torch.set_num_threads(before)
 
 
-def in_threads(work: Callable[[Any], None], parts: Sequence[Any]) -> Generator[None]:
-    """Do work for each of some parts, in as many threads as torch has; yields after each. Of many short operations this
-    is faster than threads within each."""
+def in_threads(work: Callable[[A], B], parts: Sequence[A]) -> Generator[B]:
+    """Do work for each of some parts, in as many threads as torch has; yields what it returns, in the order in which
+    they end. Of many short operations this is faster than threads within each."""
     before = torch.get_num_threads()
     if before == 1 or len(parts) < 2:
         for part in parts:
@@ -109,7 +110,7 @@ def attended(queries: Tensor, keys: Tensor, values: Tensor, scale: float | None,
     factor = 1 / math.sqrt(queries.shape[-1]) if scale is None else scale
     queries = queries if factor == 1 else queries * factor
     out = queries.new_empty(queries.shape)
-    rows = max(_LEAST_ROWS, _SCORES // keys.shape[2])
+    rows = max(LEAST_ROWS, _SCORES // keys.shape[2])
     heads = queries.shape[1]
     masks = None if mask is None else mask.expand(len(queries), 1, queries.shape[2], -1)[:, 0]
     each = (part.flatten(0, 1) for part in (queries, keys, values, out))

@@ -83,7 +83,7 @@ def load_weights(
 
     def put_int8(names: Sequence[str]) -> int:
         with reading(checkpoint.name):
-            layers = [_put_int8(module, ours, to_round[ours], stored, found) for ours in names]
+            layers: list[Any] = [_put_int8(module, ours, to_round[ours], stored, found) for ours in names]
             if layers[0] is not None:
                 # At once, as its plain numbers take as much memory.
                 layers[0].together = laid_out(layers, pack)

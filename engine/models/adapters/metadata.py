@@ -66,7 +66,7 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True):
     threshold: float | None
     """How sure it has to be of what is shown unasked; None: as the model."""
     on: bool
-    """Whether it is to be used; one that gained nothing is kept, but off."""
+    """Whether it is active: one that gained nothing is saved but disabled."""
     version: int = VERSION
 
 
