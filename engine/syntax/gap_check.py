@@ -12,6 +12,7 @@ from engine.syntax.budget import Budget
 from engine.syntax.extent import cut_to_extent, without_closers
 from engine.syntax.heads import longest_valid_head
 from engine.syntax.overlap import lonely_angles, swallowed, without_ends, without_lines
+from engine.syntax.problems import find
 from engine.syntax.questions import ValidatedFill, ValidateFills
 from engine.syntax.tree import Trees, plain
 from engine.syntax.validator import Validator
@@ -58,8 +59,8 @@ class GapCheck:
             return min(fitting, key=lambda way: (way.swallowed > 1, self._angles(way)))
         if _is_clean(as_is):
             return self._kept(as_is, _is_clean, budget)
-        # What is broken anyway proves nothing about the text after the gap: that stays.
-        chosen = next((way for way in ways if _is_clean(way) and not way.swallowed), None)
+        # In doubt the text after the gap stays.
+        chosen = next((way for way in ways if _is_clean(way) and self._is_sure(way, as_is, budget)), None)
         return chosen or self._trimmed(fill, budget)
 
     def cut(self, fill: str, budget: Budget) -> ValidatedFill | None:
@@ -76,12 +77,15 @@ class GapCheck:
         yield from self._without_ends(fill, budget, blanks=False)
         for count in range(1, 1 + min(_TRIED, len(self._line))) if self._may_swallow else ():
             if closes(self._head, fill, self._line[:count]) or (count == 1 and self._exceeds(fill, budget)):
-                # Beside what it closes it may say again what follows that.
-                for left in islice(without_ends(self._before, fill, self._after[count:], blanks=False), 1):
-                    if not _goes_on(self._before + left, fill[len(left) :]):
-                        yield self._as(left, budget, count)
-                yield self._as(fill, budget, count)
+                yield from self._closing(fill, count, budget)
         yield from self._without_ends(fill, budget, blanks=True)
+
+    def _closing(self, fill: str, count: int, budget: Budget) -> Iterator[ValidatedFill]:
+        """A fill in the place of closers after the gap; it may say again what follows them, too."""
+        for left in islice(without_ends(self._before, fill, self._after[count:], blanks=False), 1):
+            if not _goes_on(self._before + left, fill[len(left) :]):
+                yield self._as(left, budget, count)
+        yield self._as(fill, budget, count)
 
     def _without_ends(self, fill: str, budget: Budget, *, blanks: bool) -> Iterator[ValidatedFill]:
         for left in islice(without_ends(self._before, fill, self._after, blanks=blanks), _TRIED):
@@ -102,9 +106,25 @@ class GapCheck:
         return next((way for way in ways if _is_whole(way) and self._parses(way, budget)), None)
 
     def _parses(self, fill: ValidatedFill, budget: Budget) -> bool:
-        text = self._before + fill.text + self._after[fill.swallowed :]
-        tree = self._trees.tree(text, self._language, budget)
-        return tree is not None and not tree.root.has_error
+        return self._errors(fill.text, self._after[fill.swallowed :], budget) == 0
+
+    def _is_sure(self, way: ValidatedFill, as_is: ValidatedFill, budget: Budget) -> bool:
+        """Whether a way takes nothing of the text after the gap, or leaves a file that is broken elsewhere no more
+        broken than it is, where the fill as it is would."""
+        if not way.swallowed:
+            return True
+        now = self._errors(self._old, self._after, budget)
+        then = self._errors(way.text, self._after[way.swallowed :], budget)
+        otherwise = self._errors(as_is.text, self._after, budget)
+        if now is None or then is None or otherwise is None:
+            return False
+        return then <= now and then < otherwise
+
+    def _errors(self, fill: str, after: str, budget: Budget) -> int | None:
+        """How many errors a file has with a fill in it."""
+        tree = self._trees.tree(self._before + fill + after, self._language, budget)
+        found = find(tree.root, budget) if tree else None
+        return None if found is None else len(found)
 
     def _kept(self, as_is: ValidatedFill, fits: Fits, budget: Budget) -> ValidatedFill:
         """A fill that fits as it is, but for closers that stand after the gap, too, as in prose, strings and comments
@@ -121,8 +141,9 @@ class GapCheck:
         a file that parses."""
         yield from self._without_closers(fill, budget, blanks=False)
         for count in swallowed(self._inside, fill, self._line) if self._may_swallow else ():
-            if self._parses(way := self._as(fill, budget, count), budget):
-                yield way
+            for way in self._closing(fill, count, budget):
+                if self._parses(way, budget) or self._is_sure(way, self._as(fill, budget), budget):
+                    yield way
         yield from self._without_closers(fill, budget, blanks=True)
 
     def _without_closers(self, fill: str, budget: Budget, *, blanks: bool) -> Iterator[ValidatedFill]:

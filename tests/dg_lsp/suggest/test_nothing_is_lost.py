@@ -124,6 +124,53 @@ def test_text_after_the_cursor_that_no_answer_closes_stays(language, document, a
     assert got is not None or not answer or _is_broken(before + answer + after, language)
 
 
+BROKEN = {
+    "c": "int q(void) {\n  int a = ;\n}\n\n",
+    "cpp": "int q(void) {\n  int a = ;\n}\n\n",
+    "csharp": "class Q { int a = ; }\n",
+    "css": "q { a: }\n",
+    "java": "class Q { int a = ; }\n",
+    "javascript": "function q() {\n  const a = ;\n}\n\n",
+    "javascriptreact": "function q() {\n  const a = ;\n}\n\n",
+    "python": "def q():\n    a =\n\n",
+    "rust": "fn q() {\n    let a = ;\n}\n\n",
+    "typescript": "function q() {\n  const a = ;\n}\n\n",
+}
+"""What begins a file that is broken, as files are while they are written."""
+
+
+@pytest.mark.parametrize(("language", "document", "answer"), [each for each in STAYS if each[0] in BROKEN])
+def test_it_stays_in_a_file_that_is_broken_elsewhere(language, document, answer):
+    before, after = document.split("▮")
+    before = BROKEN[language] + before
+    assert accepted(before, after, answer, language) in (before + answer + after, None)
+
+
+@pytest.mark.parametrize(
+    ("gap", "answer", "outcome"),
+    [
+        ("f(▮)", "a)", "f(a)"),
+        ("f(▮)", "a).b", "f(a).b"),
+        ('f("▮")', 'a", b', 'f("a", b)'),
+        ('f("▮")', 'a", b);', 'f("a", b)'),
+        ("f(g(▮))", "a), b", "f(g(a), b)"),
+        ("f(a[▮])", "i]);", "f(a[i])"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("language", "around"),
+    [
+        ("c", "int main() {\n  ▮;\n}\n"),
+        ("java", "class A {\n  void g() {\n    ▮;\n  }\n}\n"),
+        ("javascript", "function g() {\n  ▮;\n}\n"),
+        ("rust", "fn g() {\n    ▮;\n}\n"),
+    ],
+)
+def test_what_an_answer_closes_is_there_once_in_a_file_that_is_broken_elsewhere(language, around, gap, answer, outcome):
+    before, after = (BROKEN[language] + around.replace("▮", gap)).split("▮")
+    assert accepted(before, after, answer, language) == BROKEN[language] + around.replace("▮", outcome)
+
+
 @pytest.mark.parametrize(
     ("language", "document", "answer", "outcome"),
     [

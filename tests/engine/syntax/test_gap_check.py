@@ -34,7 +34,7 @@ def validated(marked: str, fill: str, language: str = "python", *, may_swallow: 
         ("python", "x = foo(▮)\n", "a), foo(b", "a), foo(b", 0),
         ("python", "x = '▮'\n", "a' + 'b", "a' + 'b", 0),
         ("python", "x = '▮'\n", "a' + b", "a' + b", 1),
-        ("python", "x = foo(▮)\nif (\n", "a).bar", "a", 0),
+        ("python", "x = foo(▮)\nif (\n", "a).bar", "a).bar", 1),
         ("python", "x = [0▮, 0]\n", ", 0", ", 0", 0),
         ("python", "x = foo(▮) + 1\n", "a) + 1", "a", 0),
         ("javascript", "foo(▮);\n", "a); bar();", "a); bar(", 0),
