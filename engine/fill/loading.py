@@ -15,12 +15,13 @@ from engine.common.request import Draft, Filled, FillRequest
 from engine.fill.answering import answering
 from engine.fill.executor import drive
 from engine.models.adapters.index import Adapters
+from engine.models.addressed import open_addressed
 from engine.models.base import Model, check_info
 from engine.models.checkpoints.catalog import find
 from engine.models.checkpoints.choice import resolved
 from engine.models.checkpoints.directory import first_line, reading
 from engine.models.checkpoints.placement import place, this_machine
-from engine.models.registry import family_named, open_addressed
+from engine.models.registry import family_named
 from engine.models.weights import OnPercent
 
 _QUICK_NBYTES = 1 << 30

@@ -6,13 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.common import torch_import
 from engine.common.errors import ModelError
-from engine.common.names import ORACLE
-from engine.common.server_address import REMOTE
 from engine.models.causal import config as causal
 from engine.models.checkpoints.directory import Checkpoint, Files, LengthStrategy, TensorHeader
 from engine.models.checkpoints.gguf import GgufFile
@@ -82,31 +78,6 @@ def family_of_gguf(file: GgufFile, name: str) -> Family:
 def family_named(name: str) -> Family:
     """The family of that name, as `Checkpoint.family` holds it."""
     return next(family for family in FAMILIES if family.name == name)
-
-
-def open_addressed(name: str) -> Model | None:
-    """The model of a name that says where it is; None: the name is of files. Raises ModelError."""
-    for prefix, opened in _ADDRESSED.items():
-        if name.startswith(prefix):
-            return opened(name)
-    return None
-
-
-def _open_oracle(name: str) -> Model:
-    from engine.models.oracle.model import read_oracle
-
-    return read_oracle(Path(name.removeprefix(ORACLE)))
-
-
-def _open_remote(name: str) -> Model:
-    # HTTP is for those who use it.
-    from engine.models.remote.opening import open_remote
-
-    torch_import.complete()
-    return open_remote(name)
-
-
-_ADDRESSED: dict[str, Callable[[str], Model]] = {ORACLE: _open_oracle, REMOTE: _open_remote}
 
 
 def _open_gemma(checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent | None) -> Model:
