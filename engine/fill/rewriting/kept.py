@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from engine.common.request import FillRequest
-from engine.fill.rewriting.surroundings import indent_of_line
+from engine.fill.rewriting.surroundings import indent_of_line, is_import
 
 _DEFINITION = re.compile(
     r"\b(?:def|class|fn|func|function|struct|enum|trait|interface|type|const|let|var|static)\s+(?:mut\s+)?([^\W\d]\w*)"
@@ -53,7 +53,13 @@ def doubts(request: FillRequest, new: str) -> list[str]:
         *(f"{name} is no longer set." for name in unset),
         *(["Nothing is returned any more."] if returns and request.language in _RETURNING else []),
         *(f"{name} is not defined." for name in _unknown_names(request, new)),
+        *(f"{line.strip()} is new." for line in new.split("\n") if _is_doubtful_import(request, line)),
     ]
+
+
+def _is_doubtful_import(request: FillRequest, line: str) -> bool:
+    """Whether a line brings in what was not there, in a language where nobody looks whether there is such a thing."""
+    return request.language != "python" and is_import(line) and line.strip() not in request.old
 
 
 def _rest_of_block(request: FillRequest) -> str:

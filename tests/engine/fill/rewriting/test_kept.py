@@ -78,3 +78,9 @@ def test_what_is_less_likely_to_be_meant(marked: str, new: str, told: list[str])
         instruction="Make it fast.",
     )
     assert doubts(request, new) == told
+
+
+def test_an_import_that_nobody_checks_is_doubtful() -> None:
+    request = FillRequest(task="rewrite", prefix="", old="struct P;", suffix="", language="rust")
+    assert doubts(request, "use std::fmt::Debug;\n\nstruct P;") == ["use std::fmt::Debug; is new."]
+    assert doubts(request, "#[derive(Debug)]\nstruct P;") == []
