@@ -28,6 +28,7 @@ from engine.models.base import (
 )
 from engine.models.causal.canvas import CoderCanvas
 from engine.models.causal.chat import ChatTemplate
+from engine.models.causal.cost import measured
 from engine.models.causal.opening import Coder, coder_of, open_coder
 from engine.models.causal.pairs import FOLDER, PairedNetwork, fits, paired
 from engine.models.causal.prompt import CausalPrompt
@@ -48,6 +49,8 @@ _LATER = 16
 """Tokens at a context's end that are read with the first drafts after it: so many rows cost little more than one."""
 SLOTS = 1
 """Unknown tokens of a canvas beside a check: of more, few come to be accepted."""
+_MEASURED = 32
+"""Tokens of the context after which passes are measured."""
 _ANSWER = 512
 """Tokens of an answer at the most."""
 _AT_ONCE = 32
@@ -70,6 +73,7 @@ class Causal(PiecewisePrefill):
 
     pairs = FOLDER
     """Of a canvas, if they were trained beside the coder's file."""
+    _cost = staticmethod(linear_cost)
     _drafter: Model | None = None
     _scratch: CausalText | None = None
     """The text whose tree stands after it in its store."""
@@ -105,7 +109,9 @@ class Causal(PiecewisePrefill):
             memory=memory_plan(checkpoint, placement),
         )
         prompt = CausalPrompt(coder.tokenizer, vocabulary, coder.fim, placement.context)
-        return cls(coder.network, info, prompt, coder.chat, checkpoint.path)
+        model = cls(coder.network, info, prompt, coder.chat, checkpoint.path)
+        model.measure()
+        return model
 
     @classmethod
     def of_file(cls, path: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Self:
@@ -206,7 +212,21 @@ class Causal(PiecewisePrefill):
         return None if text.checked is None else text.checked.guessed
 
     def cost(self, rows: int) -> float:
-        return linear_cost(rows)
+        return self._cost(rows)
+
+    def measure(self) -> None:
+        """Learn what a pass takes by its rows on this machine; nothing is kept of what it reads for that."""
+
+        text = self.begin(self.encode(range(_MEASURED)))
+        self.check(text, _NOTHING)
+
+        def run(rows: int) -> list[float]:
+            tree = DraftTree(ids=tuple(range(rows)), parents=tuple(range(-1, rows - 1)))
+            # Read, a device has computed it.
+            return self.check(text, tree)[:, 0].tolist()
+
+        self._cost = measured(run)
+        self.forget()
 
     @torch.inference_mode()
     def accept(self, text: Text, path: Sequence[int]) -> CausalText:
