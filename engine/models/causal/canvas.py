@@ -12,12 +12,20 @@ from engine.common.request import FillRequest
 from engine.models.base import Capabilities, Context, Noise, Prompt, Rows, Sampling
 from engine.models.causal.pairs import PairedNetwork
 from engine.models.causal.text import CausalContext, CoderContexts
-from engine.models.logits import Logits
+from engine.models.logits import Logits, dense
 
 WIDTHS = (16, 32)
 """Slots of the canvases that the pairs were trained on."""
 _SAMPLING = Sampling(
-    max_steps=4, t_min=0.0, t_max=0.0, entropy_bound=0.1, stability_threshold=0, confidence_threshold=0.0
+    max_steps=4,
+    t_min=1.0,
+    t_max=1.0,
+    entropy_bound=0.1,
+    stability_threshold=0,
+    confidence_threshold=0.0,
+    # The likeliest token alone.
+    top_p=0.01,
+    from_left=True,
 )
 
 
@@ -52,13 +60,17 @@ class CoderCanvas(Capabilities):
     @torch.inference_mode()
     def step(self, rows: Rows) -> Logits:
         """Those of the open positions, row by row."""
-        canvases, opens = torch.stack((rows.canvas, rows.open)).tolist()
-        hidden: list[Tensor] = []
+        said: list[Tensor] = []
         for row, (context, length) in enumerate(zip(rows.contexts, rows.lengths, strict=True)):
             assert isinstance(context, CausalContext)
-            own = self._denoised(context, canvases[row][:length])
-            hidden.append(own[torch.tensor(opens[row][:length], dtype=torch.bool, device=own.device)])
-        return Logits(hidden=torch.cat(hidden), head=self.head)
+            own = self._denoised(context, rows.canvas[row, :length].tolist())
+            logits = self._network.logits(own[rows.open[row, :length]])
+            # What it says after the gap's end is nothing: it is as sure of all these slots as of the first.
+            ended = (logits.argmax(dim=-1) == self.info.pad_id).nonzero()[:1, 0].tolist()
+            for end in ended:
+                logits[end:] = logits[end].clone()
+            said.append(logits)
+        return dense(torch.cat(said))
 
     def _denoised(self, context: CausalContext, ids: Sequence[int]) -> Tensor:
         """Hidden states [L, E] of a canvas."""

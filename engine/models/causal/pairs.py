@@ -19,6 +19,7 @@ from engine.models.masked.config import Architecture
 from engine.models.masked.network import SILU, MaskedNetwork
 from engine.models.network import Attend, alone, joined
 from engine.models.products import prefers_bfloat16
+from engine.models.quantized.int8 import LARGEST, SMALLEST
 
 FOLDER = Path(__file__).parents[2] / "weights" / "coder-0.5b-canvas"
 WEIGHTS, METADATA = "pairs.safetensors", "pairs.json"
@@ -57,21 +58,41 @@ def paired(network: MaskedNetwork, folder: Path = FOLDER) -> PairedNetwork:
     return found
 
 
+class Thin:
+    """A matrix [N, K] of a pair. On a processor that is fast in bfloat16 it stays in the eight bits a row that it came
+    in: few rows are multiplied with it at the speed of memory, and half of it is read then."""
+
+    def __init__(self, weight: Tensor) -> None:
+        self.shape = weight.shape
+        self._scales: Tensor | None = None
+        if weight.device.type == "cpu" and prefers_bfloat16("cpu"):
+            scales = weight.abs().amax(dim=1, keepdim=True).clamp_min(SMALLEST) / LARGEST
+            self._weight, self._scales = (weight / scales).round().to(torch.int8), scales[:, 0].bfloat16()
+        else:
+            self._weight = weight.bfloat16() if weight.device.type != "cpu" else weight
+        self.dtype = self._weight.dtype if self._scales is None else torch.bfloat16
+
+    def product(self, rows: Tensor) -> Tensor:
+        """Rows [R, K] in `dtype` by it: [R, N]."""
+        if self._scales is None:
+            return F.linear(rows, self._weight)
+        multiply: Any = torch.ops.aten._weight_int8pack_mm
+        return multiply(rows, self._weight, self._scales)
+
+
 class PairsTogether:
     """Pairs of layers over the same input: a [R, K] and b [N, R] each."""
 
-    def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]], dtype: torch.dtype) -> None:
-        self._a = torch.cat([a for a, _ in pairs]).to(dtype)
-        self._b = [b.to(dtype) for _, b in pairs]
-        self._dtype = dtype
+    def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+        self._a, self._b = Thin(torch.cat([a for a, _ in pairs])), [Thin(b) for _, b in pairs]
 
     def add(self, product: Tensor, hidden: Tensor) -> None:
         """Add to products [T, N of all layers] of the last rows of hidden states [T, K] what the pairs make of them."""
-        thin = F.linear(hidden.to(self._dtype), self._a)
-        outs = product.split([len(b) for b in self._b], dim=1)
-        ranks = [b.shape[1] for b in self._b]
-        for out, own, b in zip(outs, thin.split(ranks, dim=1), self._b, strict=True):
-            out += F.linear(own, b)
+        thin = self._a.product(hidden.to(self._a.dtype))
+        outs = product.split([b.shape[0] for b in self._b], dim=1)
+        parts = thin.split([b.shape[1] for b in self._b], dim=1)
+        for out, part, b in zip(outs, parts, self._b, strict=True):
+            out += b.product(part.contiguous())
 
 
 class PairedNetwork(MaskedNetwork):
@@ -84,7 +105,6 @@ class PairedNetwork(MaskedNetwork):
         counts times `scale`."""
         super().__init__(module, architecture)
         device = self.device
-        dtype = torch.bfloat16 if prefers_bfloat16(device.type) else torch.float32
         self.mask = trained["mask"].to(device)
         self._rows = 0
         self._pairs = [
@@ -93,8 +113,7 @@ class PairedNetwork(MaskedNetwork):
                     [
                         (trained[f"{path}.lora_A"].to(place), scale * trained[f"{path}.lora_B"].to(place))
                         for path in (f"model.layers.{index}.{part}" for part in parts)
-                    ],
-                    dtype,
+                    ]
                 )
                 for parts in _PARTS
             ]

@@ -23,7 +23,7 @@ from engine.models.quantized.packing import Pack, packed
 LARGEST = 127
 _ZERO = 128
 """What stands for nothing among unsigned activations."""
-_SMALLEST = 1e-30
+SMALLEST = 1e-30
 """A row without any number but zero is divided by it."""
 _FEW = 8
 """Rows up to which oneDNN writes programs for each even number; above, see `missing_rows`."""
@@ -42,7 +42,7 @@ class Rounded(NamedTuple):
 
 def rounded(rows: Tensor) -> Rounded:
     """Rows [R, K] in float32 by their own largest number each."""
-    largest = rows.abs().amax(dim=-1, keepdim=True).clamp_min_(_SMALLEST)
+    largest = rows.abs().amax(dim=-1, keepdim=True).clamp_min_(SMALLEST)
     # Conversion cuts fractions off: so a half more is added than stands for nothing.
     return Rounded((rows * (LARGEST / largest)).add_(_ZERO + 0.5).to(torch.uint8), largest)
 
@@ -73,7 +73,7 @@ class Int8Weight(nn.Module):
         step = max(1, _AT_ONCE // self.shape[1])
         for start in range(0, len(numbers), step):
             part = numbers[start : start + step]
-            largest = part.abs().amax(dim=1, keepdim=True).clamp_min_(_SMALLEST)
+            largest = part.abs().amax(dim=1, keepdim=True).clamp_min_(SMALLEST)
             at = slice(first + start, first + start + len(part))
             self.codes[at] = (part * (LARGEST / largest)).round_()
             self.scales[at] = largest[:, 0] / LARGEST
