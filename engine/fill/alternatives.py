@@ -31,7 +31,7 @@ _PUNCTUATION = "()[]{}:;,.'\"`="
 
 @dataclass(frozen=True, slots=True)
 class TokenEdit:
-    """`removed` tokens from the index `at` on make way for `width` new ones."""
+    """Replaces `removed` tokens from the index `at` on by `width` new ones."""
 
     at: int
     removed: int
@@ -47,7 +47,7 @@ class Alternative:
 
 
 def alternatives(gap: Gap, tokens: OldTokens, spots: Sequence[int]) -> Generator[Step, Logits, list[Alternative]]:
-    """What the tokens of a line could be instead, likeliest first; `spots` are offsets into its text."""
+    """Texts that the line could have instead, likeliest first; `spots` are offsets into the line."""
     near = list(islice(_near(tokens, spots), _MOST))
     found = [*_without(gap, tokens)]
     for start in range(0, len(near), _ROWS):

@@ -1,4 +1,4 @@
-"""From any request to its answer: a gap is filled, a text rewritten, broken syntax fixed, messages answered."""
+"""From any request to its answer: fill a gap, rewrite a text, fix broken syntax, answer messages."""
 
 from __future__ import annotations
 

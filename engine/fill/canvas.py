@@ -47,7 +47,7 @@ class Canvas:
     positions that were open, row by row."""
 
     def taken(self, row: int, position: int) -> int | None:
-        """The token that was accepted there for good; None for a pinned, an open or no position."""
+        """The tokens that were accepted for good, [B, L]; None for pinned, open and absent positions."""
         there = position < self.lengths[row] and bool(self.known[row, position] & ~self.pinned[row, position])
         return int(self.ids[row, position]) if there else None
 
@@ -83,8 +83,8 @@ def new_canvas(
 
 
 def seed(canvas: Canvas, row: int, guess: Sequence[int | None], head: Head) -> None:
-    """Condition the first step of one canvas on `guess`, from its first position on, as if the model had said so;
-    None is no guess."""
+    """Condition the first step of one canvas on `guess`, from its first position on, as if the model had just said it;
+    None: no guess at that position."""
     rows, positions = canvas.open.nonzero().unbind(dim=1)
     if canvas.signal is None:
         canvas.signal = Signal.nothing(head, len(rows))
@@ -111,7 +111,7 @@ def reopened(canvas: Canvas, positions: Tensor, noise: Noise, generator: torch.G
 
 
 def cat(first: Canvas, second: Canvas) -> Canvas:
-    """The rows of both, to look at: nothing conditions a further step."""
+    """The rows of both canvases, to read from only: no conditioning is kept for a further step."""
     width = max(first.ids.shape[1], second.ids.shape[1])
 
     def joined(name: str, beyond: int | float | bool) -> Tensor:
@@ -133,7 +133,7 @@ def cat(first: Canvas, second: Canvas) -> Canvas:
 
 
 def only(canvas: Canvas, rows: Sequence[int]) -> Canvas:
-    """Some of the rows, to look at: nothing conditions a further step."""
+    """Some of the rows, to read from only: no conditioning is kept for a further step."""
     chosen = list(rows)
     return Canvas(
         contexts=[canvas.contexts[row] for row in rows],

@@ -1,4 +1,4 @@
-"""What the canvases of a small diffusion model say of a gap, as drafts for a larger model that checks them."""
+"""Drafts for a model that checks them: the canvases of a small diffusion model over the same gap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_TOKENS = 32
 def canvas_drafts(
     drafter: Model, request: FillRequest, fill: Callable[[Model, FillRequest], Filling]
 ) -> Work[list[str]]:
-    """Its candidates, best first. `fill` fills a gap by it."""
+    """Fill the gap by the small model and return its texts, best first. `fill` does the filling."""
     drafting = replace(
         request, n=COUNT, max_tokens=min(MAX_TOKENS, request.max_tokens), workspace_matches=(), deadline_ms=None
     )

@@ -39,7 +39,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How far a gap is written, and in which steps."""
+    """Where decoding of a gap stops, and how many rows a pass has."""
 
     most: int
     """Tokens."""
@@ -110,7 +110,7 @@ class _Greedy:
         self.done = self._is_done()
 
     def next(self, at: int) -> int | None:
-        """The token that is said after one of the tree; None where none is any more."""
+        """The token that the model says after a node of the tree; None at the gap's end."""
         if self.done:
             return None
         said, logs = self._said, self.logits[at - ROOT].log_softmax(0)

@@ -14,7 +14,7 @@ from engine.models.vocabulary import Vocabulary
 
 @dataclass(slots=True, kw_only=True)
 class Bans:
-    """Of F positions; tokens are sorted."""
+    """Tokens that F positions may not hold; sorted."""
 
     out: list[tuple[Tensor | None, Tensor]] = field(default_factory=list[tuple[Tensor | None, Tensor]])
     """Positions, bool [F], None for all of them, and tokens that may not stand there."""
@@ -42,7 +42,7 @@ class Bans:
             block.masked_fill_(at[:, None] & other, -torch.inf)
 
     def allowed(self, tokens: Tensor, at: int) -> Tensor:
-        """Those of `tokens` that may stand at a position."""
+        """Those of `tokens` that a position may hold."""
         may = torch.ones(len(tokens), dtype=torch.bool, device=tokens.device)
         for where, some in self.out:
             if where is None or where[at]:

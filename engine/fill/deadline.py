@@ -1,4 +1,4 @@
-"""When an answer has to be there."""
+"""The deadline of a request, and how many more steps fit before it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Deadline:
         self._clock = clock
 
     def step_begins(self) -> None:
-        """What was done before is not a step."""
+        """Start the clock of the first step: what came before was no step."""
         self._last = self._clock()
 
     def step_is_done(self) -> bool:
-        """Take in how long a step was, since the last one or since it began; whether another is too late."""
+        """Note how long a step took; returns whether another one would come too late."""
         now = self._clock()
         if self._last is not None:
             self._longest = max(self._longest, now - self._last)
@@ -29,20 +29,20 @@ class Deadline:
         return self.passed()
 
     def passed(self) -> bool:
-        """Whether another step, as long as the longest so far, would end too late."""
+        """Whether another step, as long as the longest so far, would end after the deadline."""
         return self._lacks(self._clock() + self._spare)
 
     def has_room(self) -> bool:
-        """Whether what takes as long as the longest step, and is the last that is done, would end in time."""
+        """Whether one last pass, as long as the longest step, would end before the deadline."""
         return not self._lacks(self._clock())
 
     def _lacks(self, now: float) -> bool:
         return self._end is not None and now + self._longest >= self._end
 
     def steps_left_ms(self) -> float:
-        """Milliseconds that are left for steps; infinite without a deadline."""
+        """Milliseconds left for steps; infinite without a deadline."""
         return self.left_ms() - self._spare * 1000
 
     def left_ms(self) -> float:
-        """Milliseconds that are left, below 0 after it; infinite without one."""
+        """Milliseconds until the deadline, negative after it; infinite without one."""
         return math.inf if self._end is None else (self._end - self._clock()) * 1000

@@ -1,4 +1,4 @@
-"""What may come next of a gap's text, before the model has said it: code repeats itself, and others have answered."""
+"""Drafts of a gap's next tokens: from repetition in the file, from other answers, from canvases."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DraftSources:
         self._said: list[int] = []
 
     def after(self, said: Sequence[int]) -> Following:
-        """What may follow the gap's first tokens, which the model has said."""
+        """What may follow the tokens that the model has said so far."""
         said = list(said)
         if said[: len(self._said)] == self._said:
             self._seen.add(said[len(self._said) :])
@@ -55,7 +55,7 @@ class DraftSources:
         return partial(self._following, said)
 
     def guess(self, place: int, likely: Mapping[int, float]) -> None:
-        """What a canvas says of a place of the gap, counted in tokens."""
+        """Add what a canvas says of a place of the gap, counted in tokens."""
         self._guesses[place] = likely
 
     def _following(self, said: Sequence[int], path: Sequence[int]) -> Mapping[int, float]:

@@ -25,7 +25,7 @@ Cost = Callable[[int], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenDraft:
-    """Tokens that may come next."""
+    """Tokens that may come next, in order."""
 
     ids: Sequence[int]
     likely: float = 0.5
@@ -48,7 +48,7 @@ def tree_of(
 def likely_tree(
     following: Following, known: Sequence[int], rows: int, cost: Cost, most: float = MOST
 ) -> tuple[DraftTree, list[float]]:
-    """The same, and how likely each token of it is said."""
+    """The same tree with the probability of each of its tokens."""
     ids, parents = [*known], [*range(ROOT, len(known) + ROOT)]
     likely = [1.0] * len(known)
     waiting: list[tuple[float, int, int, tuple[int, ...]]] = []
@@ -75,7 +75,7 @@ def likely_tree(
 
 
 def likeliest_end(tree: DraftTree, likely: Sequence[float]) -> int:
-    """The token, or ROOT, that is the likeliest to be the last of those that are accepted."""
+    """The node at which acceptance most likely ends: an index, or ROOT."""
     ends = [1.0, *likely]
     for parent, own in zip(tree.parents, likely, strict=True):
         ends[parent - ROOT] -= own
@@ -83,7 +83,7 @@ def likeliest_end(tree: DraftTree, likely: Sequence[float]) -> int:
 
 
 def of_drafts(drafts: Sequence[TokenDraft]) -> Following:
-    """What follows by drafts that are known as wholes."""
+    """The same for drafts that are known as a whole."""
 
     def following(path: Sequence[int]) -> Mapping[int, float]:
         size, found = len(path), dict[int, float]()
@@ -97,7 +97,7 @@ def of_drafts(drafts: Sequence[TokenDraft]) -> Following:
 
 
 def likeliest(following: Following, most: int = ROWS) -> list[int]:
-    """The path of the likeliest tokens, as far as each is as likely as not."""
+    """The likeliest path, as long as each token is at least as likely as not."""
     path: list[int] = []
     while len(path) < most:
         token, likely = max(following(path).items(), key=lambda each: each[1], default=(0, 0.0))

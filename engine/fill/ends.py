@@ -22,7 +22,7 @@ _OPENERS, _CLOSERS = "([{", ")]}"
 
 
 class Ends:
-    """Of the gap of one request. Texts are what is said in it, without `Prompt.head`."""
+    """Finds the end of one request's gap. Texts are what the model said, without `Prompt.head`."""
 
     def __init__(self, request: FillRequest, further: int = FURTHER) -> None:
         before, suffix = request.prefix, request.suffix
@@ -45,27 +45,27 @@ class Ends:
         return bool(self._rest.strip())
 
     def reached(self, said: str) -> bool:
-        """Whether a text need not go on."""
+        """Whether the gap's end is reached, so that decoding can stop."""
         return self._found(said, whole=False) is not None
 
     def cut(self, said: str) -> int:
-        """How many characters of a text are the gap's, where nothing follows it any more."""
+        """The number of characters of a text that belong to the gap, once nothing follows the text."""
         end = self._found(said, whole=False)
         end = self._found(said, whole=True) if end is None else end
         return len(said) if end is None else end
 
     def met(self, said: str) -> bool:
-        """Whether a text goes on with what follows the cursor."""
+        """Whether a text runs into what follows the cursor."""
         wanted = self._rest.strip() if self._in_line and self._rest.strip() else self._next.strip()
         rest = said[self.cut(said) :].strip()
         return bool(rest and wanted) and (rest.startswith(wanted) or wanted.startswith(rest))
 
     def repeats(self, said: str) -> bool:
-        """Whether all that a text says is the line that follows the cursor, which then belongs nowhere else."""
+        """Whether a text is nothing but the line that follows the cursor."""
         return not self._in_line and said.strip() == self._next.strip() != ""
 
     def settled(self, said: str) -> int:
-        """Characters of a text that are the gap's, whatever follows it."""
+        """The number of characters of a text that belong to the gap, whatever comes next."""
         if "\n" in said.strip("\n"):
             return 0
         rest = self._rest.strip()

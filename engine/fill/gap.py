@@ -34,7 +34,7 @@ Slot = list[tuple[int, float]]
 
 
 def steady(shown: int, sure: Sequence[float]) -> int:
-    """The surest row, or `shown` while that is nearly as sure."""
+    """The surest row, or `shown` while that one is nearly as sure."""
     best = max(range(len(sure)), key=sure.__getitem__)
     return shown if shown < len(sure) and sure[shown] > sure[best] - CLEARLY else best
 
@@ -66,7 +66,7 @@ class Gap:
     """Row that the last draft showed."""
 
     def should_stop(self) -> bool:
-        """Whether the answer has to be what there is now."""
+        """Whether the answer must be given now."""
         return self.deadline.passed()
 
     def _step_is_done(self) -> bool:
@@ -100,13 +100,13 @@ class Gap:
         self.context = self.model.encode((*self.prompt.context, *self.committed))
 
     def canvas(self, rows: Sequence[Sequence[int | None]], *, pinned: bool = True) -> Canvas:
-        """Rows that begin so, None for noise, and go on with the suffix if that is `pinned`."""
+        """Rows that begin with these tokens (None: noise), followed by the suffix if it is `pinned`."""
         suffix = self.suffix if pinned else ()
         rows = [[*row, *suffix] for row in rows]
         return new_canvas([self.context] * len(rows), rows, self.model.info.noise, self.generator)
 
     def noise_canvas(self, widths: Sequence[int], *, pinned: bool = True) -> Canvas:
-        """Rows of noise so wide, before the suffix if that is `pinned`."""
+        """Rows of noise of this width, followed by the suffix if it is `pinned`."""
         return self.canvas([[None] * width for width in widths], pinned=pinned)
 
     @property
@@ -119,7 +119,7 @@ class Gap:
         return bool(self.model.vocabulary.bytes[token]) and token not in self.model.info.forbidden_ids
 
     def suggest(self, canvas: Canvas, row: int, guess: Sequence[int]) -> None:
-        """Have a row's first step know of a guess at its first tokens, none of which is pinned by that."""
+        """Condition a row's first step on a guess at its first tokens; nothing is pinned by it."""
         self.condition(canvas, row, guess)
 
     def condition(self, canvas: Canvas, row: int, tokens: Sequence[int | None]) -> None:
@@ -160,8 +160,8 @@ class Gap:
     def likeliest(
         self, canvas: Canvas, *, widths: Sequence[int], slack: bool, count: int
     ) -> Generator[Step, Logits, list[Slot]]:
-        """One step at which nothing is taken: so many of the likeliest tokens of each open position, likeliest first,
-        with their log-probabilities."""
+        """One step at which nothing is accepted: the likeliest tokens of each open position, likeliest first, with
+        their log-probabilities."""
         _, said = yield from self.look(canvas, self.constrain(canvas, slack=slack), widths=widths, top=count)
         logs, ids = (each.tolist() for each in said.top)
         return [list(zip(*each, strict=True)) for each in zip(ids, logs, strict=True)]
@@ -218,7 +218,7 @@ class Gap:
         )
 
     def text(self, ids: Sequence[int]) -> str:
-        """What a gap's tokens say after the cursor."""
+        """The text that a gap's tokens spell after the cursor."""
         text = self.model.detokenize([*self.committed, *self.real(ids)])
         return text.removeprefix(self.prompt.head)
 

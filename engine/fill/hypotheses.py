@@ -1,4 +1,4 @@
-"""What the rows of denoised canvases say, before anything is validated or ranked."""
+"""Hypotheses: the texts of denoised canvases, before they are validated or ranked."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Hypothesis:
 
     @property
     def logs(self) -> list[float]:
-        """Of `confidence`."""
+        """The logarithms of `confidence`."""
         return _logs(self.confidence)
 
     @property
     def reading(self) -> list[float]:
-        """Log-probabilities of the gap and of what of the suffix is read with it, as the canvas has them."""
+        """The canvas's log-probabilities of the gap and of the suffix tokens that are scored with it."""
         return _logs((*self.confidence, *self.after))
 
 
@@ -70,7 +70,7 @@ def _logs(values: Sequence[float]) -> list[float]:
 
 
 def hypothesis(gap: Gap, fitted: Fitted, row: int) -> Hypothesis | None:
-    """What a row says; None where it says no text or does not begin with what stands before the cursor."""
+    """The hypothesis of a row; None where it has no text or does not begin with what stands before the cursor."""
     width = fitted.widths[row]
     sure = fitted.canvas.confidence[row, :width].tolist()
     pad = gap.model.info.pad_id

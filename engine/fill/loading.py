@@ -42,7 +42,7 @@ class Infiller:
 
     @property
     def model(self) -> Model:
-        """The one without what was learnt of a folder."""
+        """The model without an adapter."""
         return self.adapters.model
 
     def fill(
@@ -76,7 +76,7 @@ class Infiller:
         return self.answer(request)
 
     def answer(self, request: FillRequest, on_draft: Callable[[Draft], None] | None = None) -> Filled:
-        """Do what a request asks for, telling `on_draft` the canvas after each step. Raises as `fill` does."""
+        """Answer any request, calling `on_draft` with the canvas after each step. Raises as `fill` does."""
         with _failures("Filling this gap", "ask for fewer or shorter candidates, or use --device cpu"):
             model = self.adapters.model_for(request.folder)
             return drive(model, answering(model, request), on_draft)

@@ -19,7 +19,7 @@ _PLACES = 64
 
 
 class NGrams:
-    """Of a growing text. Negative items stand for nothing, between what does not follow each other."""
+    """N-grams of a growing text. Negative items separate parts that do not follow each other."""
 
     def __init__(self, items: Iterable[int] = ()) -> None:
         self._items = list[int]()
@@ -28,14 +28,14 @@ class NGrams:
         self.add(items)
 
     def add(self, items: Iterable[int]) -> None:
-        """Let the text go on."""
+        """Append to the text."""
         for item in items:
             if self._items:
                 self._after[self._items[-1]].append(len(self._items))
             self._items.append(item)
 
     def following(self, last: Sequence[int]) -> dict[int, float]:
-        """How likely each token is after these, of those that were there before."""
+        """The probability of each token that followed these tokens before."""
         longest = len(DISCOUNT)
         counts = [defaultdict[int, float](float) for _ in DISCOUNT]
         weights = [1.0] * longest

@@ -1,4 +1,4 @@
-"""From a request to a gap: laid out, encoded, and filled as its model denoises."""
+"""From a request to an open gap: prompt laid out, context encoded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def open_gap(
     sampling: Sampling | None = None,
     prompt: Prompt | None = None,
 ) -> Gap:
-    """`sampling` and `prompt`: in place of the model's own, and of the one that it lays out."""
+    """Lay out a request and encode its context. `sampling` and `prompt` replace the model's own."""
     prompt = prompt or model.prompt(request)
     whole = model.denoiser is not None
     return (WholeCanvasGap if whole else Gap)(

@@ -1,4 +1,4 @@
-"""A selection of any length: rewritten canvas by canvas, each piece where the pieces before it are done already."""
+"""Rewrites of selections of any length: one canvas after the other, each after the pieces before it are done."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DOUBT: tuple[Syntax, ...] = ("ok", "repaired", "cut", "unchecked")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """`old[start:end]` and what may take its place, best first; nothing where it stays."""
+    """`old[start:end]` and its replacements, best first; none where it stays."""
 
     start: int
     end: int
@@ -76,7 +76,7 @@ def in_pieces(model: Model, request: FillRequest, clock: Clock = time.perf_count
 
 
 def drafted_between(before: str, after: str, work: Work[T]) -> Work[T]:
-    """The same work, the text of its drafts between two others."""
+    """The same work with the texts of its drafts put between two others."""
     try:
         wanted = next(work)
         while True:

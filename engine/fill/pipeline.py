@@ -1,4 +1,4 @@
-"""A request from its text to its candidates."""
+"""From a request to ranked candidates."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from engine.models.logits import Logits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a fill is made of. Serving uses all as it is; an evaluation leaves a part out, or takes another instead, to
-    see what it is worth."""
+    """The parts of a fill. Serving uses all of them; an evaluation leaves one out, or replaces it, to measure its
+    worth."""
 
     repair: bool = True
     """Validate what rows say, cut and repair it; else it is offered as the canvas has it, unchecked."""

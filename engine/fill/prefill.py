@@ -25,8 +25,8 @@ _SHARE = 0.5
 def read(
     model: Model, request: FillRequest, deadline: Deadline, clock: Callable[[], float]
 ) -> Generator[None, None, Prompt]:
-    """Lay a request out and encode its context but for the last piece, yielding after each; what of it there is time
-    for."""
+    """Lay a request out and encode its context, as much of it as the deadline allows, but for the last piece; yields
+    after each piece."""
     prompt, prefill = model.prompt(request), model.prefill
     if prefill is None:
         return prompt

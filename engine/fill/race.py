@@ -1,4 +1,4 @@
-"""Rows of a canvas that are begun beside each other, of which few go on."""
+"""Rows that start beside each other on one canvas, of which only the best go on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EARLY = 0.5
 
 
 class Race:
-    """Rows of different widths, of which those that look best after a first step go on."""
+    """Rows of different widths; the best ones after a first step go on."""
 
     def __init__(self, kept: int, odds: Sequence[float]) -> None:
         """`odds`: in nats, of each row by its width alone."""
@@ -25,7 +25,7 @@ class Race:
         """Those that are in it."""
 
     def lost(self, info: StepInfo) -> Tensor:
-        """A `Settled` policy: which rows are out of it."""
+        """A `Settled` policy: the rows that dropped out."""
         out = torch.ones(len(self._odds), dtype=torch.bool, device=info.free.device)
         if len(self.rows) > self._kept:
             sure = (info.confidence.clamp(min=LEAST).log() * info.free).sum(dim=-1).cpu()

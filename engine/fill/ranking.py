@@ -22,14 +22,14 @@ were chosen together on development holes, where twice as much of any is no bett
 
 
 def worthwhile(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Without duplicates, repeats of the suffix and what would change nothing."""
+    """Hypotheses without duplicates, without repeats of the suffix and without those that change nothing."""
     wanted = [each for each in hypotheses if not _is_idle(gap, each.text)]
     return list({each.text: each for each in reversed(wanted)}.values())
 
 
 def as_read(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """The same with the model's score of gap and suffix, or, where there is no other, with the canvas's; those that
-    have a score keep it."""
+    """The same hypotheses with the model's score of gap and suffix or, where it gives none, with the canvas's; those
+    that have a score keep it."""
     if gap.scores_canvases:
         return [replace(each, read=each.read or tuple(each.reading)) for each in hypotheses]
     unread = [each.ids for each in hypotheses if not each.read]
@@ -38,7 +38,7 @@ def as_read(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
 
 
 def ranked(gap: Gap, chosen: Sequence[Hypothesis], *, read: bool) -> tuple[Candidate, ...]:
-    """Scored by the model's reading of all of them, or, without, by the canvas's confidence."""
+    """Candidates ranked by the model's score, or by the canvas's confidence where nothing was scored."""
     candidates = [_candidate(gap, each, each.read if read else each.logs) for each in chosen]
     # What finishes the code comes before what leaves it unfinished, however likely that is.
     order = sorted(range(len(chosen)), key=lambda at: (not chosen[at].whole, -candidates[at].score))
@@ -46,7 +46,7 @@ def ranked(gap: Gap, chosen: Sequence[Hypothesis], *, read: bool) -> tuple[Candi
 
 
 def standing(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
-    """What a hypothesis is ranked by, the larger the better, in nats; `score`: what `Gap.score` says of it."""
+    """The value that a hypothesis is ranked by, in nats; larger is better. `score`: from `Gap.score`."""
     # Not the mean, for which a long run of easy tokens is better than a short answer that is right.
     ends = (ENDS - 1) * score[-1] if len(score) > len(hypothesis.ids) and gap.model.info.end_id is not None else 0.0
     width = _fits(gap, len(gap.committed) + len(hypothesis.ids))
@@ -54,8 +54,7 @@ def standing(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
 
 
 def fitting(likely: float) -> float:
-    """What is added to the score of a fill of a width that is so likely: a sum of log-probabilities alone prefers what
-    is short."""
+    """What the probability of a width adds to a score: a sum of log-probabilities alone prefers short texts."""
     return TOLD * math.log(max(likely, LEAST))
 
 

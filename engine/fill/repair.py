@@ -36,7 +36,7 @@ NEIGHBOURS = 2
 
 
 def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Work[list[Hypothesis]]:
-    """The hypotheses of `fitted` that may be offered, with what was done to them."""
+    """The hypotheses of `fitted` that may be offered, repaired or cut where needed."""
     language = language_of(gap.request.language)
     if language is None:
         found = hypotheses(gap, fitted)

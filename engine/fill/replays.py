@@ -108,7 +108,7 @@ class Replay:
 
     @property
     def likely(self) -> float:
-        """Log-odds that it is to."""
+        """Log-odds that it is right."""
         weights = _BY_TREE if "same role" in self.seen else _BY_TEXT
         return sum(weight * self.seen.get(name, 0.0) for name, weight in weights.items())
 
@@ -132,12 +132,12 @@ def replays(
 
 
 def replaces(old: str, new: str) -> bool:
-    """Whether an edit says anything about where else it may belong."""
+    """Whether an edit replaces something that may stand in other places, too."""
     return any(_replaced(old, new))
 
 
 def resizes(old: str, new: str) -> bool:
-    """Whether an edit of lines put words into them or took some out."""
+    """Whether an edit of lines adds words or removes some."""
     if not (old.strip() and new.strip()) or max(len(old), len(new)) > LONGEST:
         return False
     return any(bool(re.search(r"\w", was)) != bool(re.search(r"\w", now)) for _, was, now in replaced(old, new))

@@ -1,4 +1,4 @@
-"""What the denoise loop is told: which tokens to take, when to stop, how hot to sample. Small functions, passed in."""
+"""Policies of the denoise loop: which tokens to accept, when to stop, how hot to sample. Small functions, passed in."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Remask = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInfo:
-    """What a stop policy may judge by, after a step."""
+    """What a stop policy may look at after a step."""
 
     entropy: Tensor
     """[B, L], 0 where nothing is open."""
@@ -85,7 +85,7 @@ def published_policies(sampling: Sampling, noise: Noise, constrain: Constrain, *
 
 
 def seeded(device: str, seed: int) -> torch.Generator:
-    """What draws for one request."""
+    """The random generator of one request."""
     # A copy of one that is there: torch can't make its own while it is not imported whole.
     generator = torch.default_generator.clone_state() if device == "cpu" else torch.Generator(device=device)
     return generator.manual_seed(seed)
@@ -132,7 +132,7 @@ def stable_and_confident(stability_threshold: int, confidence_threshold: float) 
 
 
 def doubtful(below: float) -> Remask:
-    """What was accepted with a probability under `below` is guessed again, now that more is known around it."""
+    """Accepted tokens with a probability under `below` are guessed again, now that more is known around them."""
 
     def remask(confidence: Tensor, accepted: Tensor) -> Tensor:
         return accepted & (confidence < below)

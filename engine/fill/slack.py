@@ -23,7 +23,7 @@ MET = 4
 
 
 def end_once(canvas: Canvas, pad_id: int) -> Constrain:
-    """In front of a token that is taken no slot of its gap is unused; after an unused one all are."""
+    """Before an accepted token no slot of its gap is unused; after an unused slot all are."""
     begins, ends = _last(canvas.pinned), _next(canvas.pinned)
     pad = torch.tensor([pad_id])
 

@@ -85,12 +85,12 @@ Way = Callable[[Gap, Site], Generator[Step, Logits, list[Alternative]]]
 
 
 def by_holes(gap: Gap, site: Site) -> Generator[Step, Logits, list[Alternative]]:
-    """One or two tokens anew."""
+    """Denoise one or two tokens anew."""
     return (yield from alternatives(gap, old_tokens(gap, gap.request.old), site.spots))
 
 
 def by_strength(strength: float) -> Way:
-    """A share of the line anew."""
+    """Denoise a share of the line anew."""
 
     def way(gap: Gap, site: Site) -> Generator[Step, Logits, list[Alternative]]:
         gap.request = structs.replace(gap.request, strength=strength)
@@ -138,7 +138,7 @@ def syntax_fix(
 
 
 def touched_chars(old: str, new: str) -> int:
-    """Characters taken away and added, beside what both texts begin and end with."""
+    """The number of characters removed and added, without the common beginning and end."""
     return len(old) + len(new) - 2 * sum(common_ends(old, new))
 
 

@@ -1,4 +1,4 @@
-"""The text that an edit starts from, in tokens: where each of them stands and which may change."""
+"""The tokens of a text that is edited: where each stands, and which may change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def old_tokens(gap: Gap, old: str, keep: Sequence[tuple[int, int]] = ()) -> OldT
 
 
 def token_bounds(model: Model, ids: Sequence[int]) -> list[int]:
-    """How many whole characters the first 0, 1, 2, ... tokens spell."""
+    """The number of whole characters that the first 0, 1, 2, ... tokens spell."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     bounds = [0]
     for token in ids:

@@ -1,4 +1,4 @@
-"""What becomes of a request's document with a fill in it."""
+"""Checks of a request's document with a fill in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SPARE_MS, _SPARE_SHARE = 50.0, 0.1
 
 
 def spare_ms(request: FillRequest) -> float:
-    """What steps leave of a request's deadline, so that what it stops is checked before it."""
+    """The part of a request's deadline that is kept for checks after the last step."""
     if request.deadline_ms is None or language_of(request.language) is None:
         return 0.0
     return min(_SPARE_MS, _SPARE_SHARE * request.deadline_ms)
@@ -67,7 +67,7 @@ def valid_fills(request: FillRequest, fills: Sequence[str], deadline: Deadline) 
 
 
 def belonging(request: FillRequest, fill: str) -> ValidatedFill:
-    """What of a fill belongs in the gap, in a language that nobody can check."""
+    """The part of a fill that belongs in the gap, in a language that has no grammar here."""
     before, after = request.prefix, request.suffix
     text = without_end(before, fill, after) if request.task == "fill" else fill
     closed = closed_after(before, fill, after) if text == fill and request.may_swallow else 0
@@ -75,7 +75,7 @@ def belonging(request: FillRequest, fill: str) -> ValidatedFill:
 
 
 def checked(said: Hypothesis, found: ValidatedFill, syntax: Syntax = "ok") -> Hypothesis:
-    """A hypothesis as it was found, `syntax` where it was."""
+    """A hypothesis with the result of its check."""
     whole = found.verdict is not None and found.verdict.whole
     syntax = syntax if found.verdict else "unchecked"
     return replace(said, syntax=syntax, whole=whole, swallowed=found.swallowed)

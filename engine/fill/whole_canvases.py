@@ -30,7 +30,7 @@ _UNLIKELY = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What holds in a gap, whoever denoises it."""
+    """Rules for a gap that hold whoever denoises it."""
 
     widths: Sequence[int]
     """Of the gap, by row."""

@@ -40,7 +40,7 @@ def workspace_matches(gap: Gap) -> Work[list[Hypothesis]]:
 
 
 def merged(written: Sequence[Hypothesis], known: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """All of them; what the model wrote and a match says too is as likely as either makes it."""
+    """What the model wrote together with workspace matches; a text that is both is as likely as the likelier one."""
     match = {each.text: each for each in known}
     both = [_both(each, same) if (same := match.pop(each.text, None)) else each for each in written]
     return [*both, *match.values()]

@@ -1,4 +1,4 @@
-"""What texts offer, for lists of actions: asked of the process that checks syntax, after what fills ask it."""
+"""Analyses of texts for lists of code actions, made by the syntax process after the checks of fills."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Analyzer:
         """By client and the client's number, oldest first."""
 
     def analyze(self, client: int, request: Analyze, deliver: Deliver) -> None:
-        """Look at a text, and deliver what was found, once."""
+        """Analyze a text, and deliver the result once."""
         language = language_of(request.language)
         if language is None:
             deliver(AnalyzeReply(id=request.id, analysis=Analysis(errors=())))

@@ -39,7 +39,7 @@ _CHUNK_NBYTES = 256 * 1024
 
 
 class Host(Protocol):
-    """What a connection needs of the engine around it."""
+    """What a connection needs from the engine around it."""
 
     scheduler: Scheduler
     analyzer: Analyzer
@@ -56,7 +56,7 @@ class Host(Protocol):
         ...
 
     def status(self) -> EngineStatus:
-        """How the engine is."""
+        """The engine's status."""
         ...
 
     def stop(self, reason: str) -> None:
@@ -108,7 +108,7 @@ class Connection:
             self.close()
 
     def send(self, message: EngineMessage) -> None:
-        """Send, on the event loop's thread; a client that does not read is dropped instead of piled up for."""
+        """Send, on the event loop's thread; a client that does not read is dropped, so that nothing piles up."""
         if self._transport.is_closing():
             return
         unsent = self._transport.get_write_buffer_size()
@@ -126,12 +126,12 @@ class Connection:
             self._loop.call_soon_threadsafe(self.send, message)
 
     def close(self) -> None:
-        """Let what is written go out, but not for long."""
+        """Close the connection once what is written has gone out, within a short limit."""
         self._transport.close()
         self._loop.call_later(self._host.bounds.farewell_s, self._transport.abort)
 
     def drop(self) -> None:
-        """End it at once."""
+        """Close the connection at once."""
         self._transport.abort()
 
     def _count_strange(self, nbytes: int) -> None:

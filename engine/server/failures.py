@@ -1,4 +1,4 @@
-"""What an exception from the model thread means to the client whose work raised it."""
+"""From an exception of the model thread to the error that its client gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine as a copy of the process that starts it: it is at work before a new Python would have begun."""
+"""An engine as a copy of the process that starts it, which works before a new Python would have begun."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ if sys.platform == "win32":
 
 
 class EngineProcess(Protocol):
-    """As `subprocess.Popen` has it."""
+    """The part of `subprocess.Popen` that is used."""
 
     pid: int
 

@@ -1,4 +1,4 @@
-"""Memory of the process and of its accelerator: how much is held, what was read into it, and giving it back."""
+"""Memory of the process and of its accelerator: how much is held, how much was read, and giving it back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def device_nbytes() -> int:
 
 
 def device_total_nbytes() -> int:
-    """What all accelerators have; 0 where torch is not imported or has none."""
+    """Memory of all accelerators; 0 where torch is not imported or there is none."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return 0
@@ -36,7 +36,7 @@ def device_total_nbytes() -> int:
 
 
 def read_nbytes() -> int:
-    """What the process read from disks so far, files that are mapped included; 0 where the system does not tell."""
+    """Bytes that the process read from disks so far, mapped files included; 0 where the system does not tell."""
     if sys.platform == "win32":
         return 0
     import resource
@@ -61,7 +61,7 @@ def settle() -> None:
 
 
 def give_back() -> None:
-    """Return to the system what nothing refers to any more."""
+    """Return to the system the memory that nothing refers to any more."""
     gc.unfreeze()
     gc.collect()
     torch = sys.modules.get("torch")

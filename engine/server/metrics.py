@@ -39,14 +39,14 @@ class Metrics:
         self._shared_forwards = 0
 
     def forward(self, ms: float, jobs: int) -> None:
-        """One forward pass of the decoder for so many jobs."""
+        """Count one forward pass of the decoder for so many jobs."""
         with self._lock:
             self._step_ms.append(ms)
             self._forwards += 1
             self._shared_forwards += jobs > 1
 
     def answer(self, *, encode_ms: float, total_ms: float, tokens: int) -> None:
-        """One request answered, with so many tokens in its first candidate."""
+        """Count one answered request with so many tokens in its first candidate."""
         with self._lock:
             self._encode_ms.append(encode_ms)
             self._total_ms.append(total_ms)
@@ -54,7 +54,7 @@ class Metrics:
             self._tokens += tokens
 
     def read(self) -> MetricsReading:
-        """All of it now."""
+        """All metrics now."""
         with self._lock:
             return MetricsReading(
                 served=self._served,

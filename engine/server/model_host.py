@@ -1,5 +1,5 @@
-"""The model of an engine: loaded where somebody wants it, warmed up, kept within memory, unloaded when nobody asks for
-long. All methods belong to the model thread; what others read of it are single attributes."""
+"""The model of an engine: loaded when it is wanted, warmed up, kept within memory, unloaded when unused for long. All
+methods belong to the model thread; what others read of it are single attributes."""
 
 from __future__ import annotations
 
@@ -63,30 +63,30 @@ class ModelHost:
 
     @property
     def model(self) -> Model | None:
-        """Without an adapter; None while there are no weights."""
+        """The model without an adapter; None before the weights are loaded."""
         adapters = self._adapters
         return adapters.model if adapters is not None else None
 
     @property
     def info(self) -> ModelInfo | None:
-        """What the model says of itself; None while there are no weights."""
+        """The model's description; None before the weights are loaded."""
         model = self.model
         return model.info if model is not None else None
 
     @property
     def loaded_since(self) -> float | None:
-        """When the weights came, monotonic seconds; None while there are none."""
+        """When the weights were loaded, in monotonic seconds; None before."""
         return self._load_ended if self.model is not None else None
 
     @property
     def context_tokens(self) -> tuple[int, int]:
-        """`Capabilities.context_tokens` since the weights came."""
+        """`Capabilities.context_tokens` since the weights were loaded."""
         model = self.model
         return model.context_tokens if model is not None else (0, 0)
 
     @property
     def adapters_used(self) -> tuple[AdapterUse, ...]:
-        """Of those that requests came for since the weights came."""
+        """The number of adapters used since the weights were loaded."""
         adapters = self._adapters
         return adapters.used if adapters is not None else ()
 
@@ -96,7 +96,7 @@ class ModelHost:
         return self._adapters.model_for(folder)
 
     def failure(self) -> Failed | None:
-        """Load the model, if it is not there; why it can't be, or None."""
+        """Load the model unless it is loaded; returns the error, or None."""
         tried_lately = self._failure and time.monotonic() < self._load_ended + _RETRY_LOAD_S
         if self.model is None and not tried_lately:
             self._try_load()
@@ -125,12 +125,11 @@ class ModelHost:
         self._memory_short = False
 
     def is_used(self) -> None:
-        """Somebody still wants the model. Work that fails does not say so: a model that does nothing else is
-        unloaded."""
+        """Note that the model is wanted. Failing work does not count, so that a model that only fails is unloaded."""
         self._idle_since = time.monotonic()
 
     def has_answered(self, ms: float | None = None) -> None:
-        """A request came to its end; `ms`: what a fill took of the model's time."""
+        """Note an answered request; `ms`: a fill's share of the model's time."""
         if self._times is not None and ms is not None:
             self._times.add(ms)
         self._shortages = 0
@@ -138,7 +137,7 @@ class ModelHost:
         self.is_used()
 
     def has_failed(self, error: BaseException, code: FailureCode, *, retried: bool) -> None:
-        """A request ended with an error; `retried`: it begins again."""
+        """Note a failed request; `retried`: it begins again."""
         if code == "out_of_memory":
             self._memory_short = True
             self._shortages += not retried
@@ -149,7 +148,7 @@ class ModelHost:
         return time.monotonic() - max(moment, self._load_ended)
 
     def load_ms(self, arrived: float) -> float:
-        """What a request that arrived then waited for the weights."""
+        """How long a request that arrived then waited for the weights."""
         return max(self._load_ended - max(arrived, self._load_began), 0) * 1000
 
     def rest_s(self, *, idle: bool) -> float:

@@ -1,4 +1,4 @@
-"""What an engine is started with, judged before anything starts or ends."""
+"""Checks of an engine's options before anything starts or ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.server.settings import EngineOptions
 
 
 def chosen_options(options: EngineOptions) -> EngineOptions:
-    """The same, named from here and checked. Raises BadInput."""
+    """The options with absolute names, checked. Raises BadInput."""
     chosen = named_from_here(options)
     check_options(chosen)
     return chosen
@@ -38,7 +38,7 @@ def named_from_here(options: EngineOptions) -> EngineOptions:
 
 
 def check_options(options: EngineOptions) -> None:
-    """Raises BadInput for what no engine could run here."""
+    """Raises BadInput for options that no engine can run with here."""
     if options.http:
         check_extra()
         http_token(http_address(options.http), options.http_token_file)

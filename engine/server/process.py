@@ -1,4 +1,4 @@
-"""The engine's process: one of its kind by a lock, logs, an event loop, and an orderly end."""
+"""The engine's process: one at a time by a lock, logs, an event loop, an orderly end."""
 
 from __future__ import annotations
 

@@ -70,12 +70,12 @@ class Job:
 
     @property
     def document(self) -> str:
-        """Newer work for the same one takes its place; empty: none does."""
+        """A newer job for the same document supersedes this one; empty: none does."""
         return self.order.document if isinstance(self.order, Fill) else ""
 
     @property
     def priority(self) -> Priority:
-        """Loading is waited for by somebody who is about to ask."""
+        """A load comes first: somebody is about to send a request."""
         return self.order.priority if isinstance(self.order, Fill) else "interactive"
 
 
@@ -131,7 +131,7 @@ class Scheduler:
             del self._last_turn[client]
 
     def fail_all(self, code: FailureCode, message: str) -> None:
-        """End all jobs."""
+        """End all jobs with an error."""
         self._end_where(lambda _: True, code, message)
 
     def close(self) -> None:
@@ -142,18 +142,18 @@ class Scheduler:
         self.fail_all("stopping", "The engine is stopping.")
 
     def counts(self) -> tuple[int, int]:
-        """Jobs that wait for their first turn, jobs under way."""
+        """The number of jobs that wait for their first turn, and of those under way."""
         with self._changed:
             running = sum(job.started for job in self._jobs)
             return len(self._jobs) - running, running
 
     def failures(self) -> dict[str, int]:
-        """How many jobs failed so far, by code."""
+        """The number of failed jobs by code."""
         with self._changed:
             return {code: count for code, count in self._failures.items() if count}
 
     def next_round(self, timeout_s: float) -> Round:
-        """Wait for work, at most so long, and choose who gets a turn."""
+        """Wait for work, at most so long, and choose the jobs of the next round."""
         with self._changed:
             self._changed.wait_for(lambda: self._ready() or self._abandoned or self._closed, timeout_s)
             abandoned, self._abandoned = tuple(self._abandoned), []
@@ -161,7 +161,7 @@ class Scheduler:
             return Round(jobs=jobs, abandoned=abandoned, closed=self._closed, idle=not self._jobs)
 
     def begin(self, job: Job, model: Model, filling: Filling) -> None:
-        """Give a job what does its work."""
+        """Give a job its work."""
         with self._changed:
             job.model, job.filling = model, filling
 
@@ -194,13 +194,13 @@ class Scheduler:
             job.checking = True
 
     def replied(self, job: Job, reply: Reply | None) -> None:
-        """What a job waited for is there."""
+        """A job's reply has come."""
         with self._changed:
             job.reply, job.checking = reply, False
             self._changed.notify()
 
     def finish(self, job: Job, message: EngineMessage) -> bool:
-        """Reply to a job of the round, unless it ended meanwhile. Whether its reply was this one."""
+        """Reply to a job of the round unless it ended meanwhile; returns whether this was its reply."""
         with self._changed:
             job.filling = job.step = job.model = None
             if job.ended:

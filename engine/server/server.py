@@ -1,4 +1,4 @@
-"""The engine as its clients meet it: a listening socket, connections, the model's state, and the ends of its life."""
+"""The engine as its clients see it: a listening socket, connections, the model's state, and its end."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ class EngineServer:
         self._worker = Worker(self.scheduler, self._host, self._metrics, self._check_from_worker)
 
     async def serve(self) -> bool:
-        """Listen until the end. Whether it came in order; threads may go on, which only leaving the process ends."""
+        """Serve until the end; returns whether it came in order. Threads may go on, which only leaving the process
+        ends."""
         # Before there is a socket, which a process that is being made would have, too.
         await self._checker.start()
         self._http = await self._open_http()
@@ -141,7 +142,7 @@ class EngineServer:
         return len(self._clients()) < self._settings.max_clients
 
     def status(self) -> EngineStatus:
-        """How the engine is."""
+        """The engine's status."""
         now = time.monotonic()
         queued, running = self.scheduler.counts()
         info = self._host.info

@@ -1,4 +1,4 @@
-"""How an engine is run. Imports nothing of it: who only starts one is to be done soon."""
+"""An engine's options and bounds. Imports nothing of the engine, so that starters are quick."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Seconds = Annotated[float, msgspec.Meta(ge=0.1)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What the queue holds and how much of it one forward pass takes."""
+    """Bounds on the queue and on one forward pass."""
 
     jobs: int = 64
     jobs_per_client: int = 16
@@ -29,7 +29,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What one client may cost."""
+    """Bounds on one client."""
 
     strangers: int = 32
     """Connections whose handshake is not done, over TCP with its proof; for one more, the oldest is dropped."""
@@ -49,7 +49,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpBounds:
-    """What those may cost who come by HTTP."""
+    """Bounds on clients by HTTP."""
 
     connections: int = 256
     requests: int = 128
@@ -83,17 +83,17 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def with_given(options: EngineOptions, **given: Any) -> EngineOptions:
-    """The same, but for what is given: None is not."""
+    """The same with the given values; None: not given."""
     return msgspec.structs.replace(options, **{name: value for name, value in given.items() if value is not None})
 
 
 def write_options(options: EngineOptions) -> str:
-    """As `read_options` takes them, and a command line whatever it is encoded in."""
+    """The inverse of `read_options`, in ASCII."""
     return json.dumps(msgspec.to_builtins(options))
 
 
 def read_options(text: str) -> EngineOptions:
-    """Of a JSON object; what it leaves out is as by default. Raises BadInput."""
+    """Options from a JSON object; what it leaves out has its default. Raises BadInput."""
     try:
         return msgspec.json.decode(text, type=EngineOptions)
     except (msgspec.MsgspecError, UnicodeError) as error:

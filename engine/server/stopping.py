@@ -1,4 +1,4 @@
-"""End the engine that runs, whatever state it is in, and hold what says that none does."""
+"""Stop the running engine, whatever state it is in, and hold the lock that says that none runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def stop() -> bool:
 
 
 def engine_lock() -> FileLock | None:
-    """What the one running engine holds, now held; None where another holds it. Raises BadInput."""
+    """The lock of the one running engine, now held; None where another process holds it. Raises BadInput."""
     lock = FileLock(lock_path(), mode=0o600)
     with runtime_dir_usable():
         try:

@@ -1,4 +1,4 @@
-"""When work of the model thread counts as hung: a load without progress, a round far beyond the slowest one seen."""
+"""Hung work of the model thread: a load without progress, or a round far beyond the slowest one seen."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Watchdog:
             self._rounds += 1
 
     def bite(self) -> str:
-        """What is wrong, in a few words; empty while nothing is."""
+        """What is hung, in a few words; empty while nothing is."""
         work = self._work
         if work is None:
             return ""

@@ -53,7 +53,7 @@ def first_sight(gap: Gap, widths: Sequence[int]) -> Generator[Step, Logits, list
 
 
 def filled(gap: Gap, best_first: Sequence[int]) -> Fitting:
-    """The gap at each of these widths, and as often at the first as there are candidates missing."""
+    """The gap at each of these widths; the first width repeats until there are enough rows."""
     widths = [*best_first, *[best_first[0]] * (gap.request.n - len(best_first))]
     canvas = yield from gap.denoise(gap.noise_canvas(widths), widths=widths)
     return Fitted(canvas=canvas, widths=tuple(widths), slack=False, complete=True)

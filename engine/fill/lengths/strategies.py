@@ -63,7 +63,7 @@ def fixed(width: int) -> Strategy:
 
 
 def predicted(gap: Gap) -> Fitting:
-    """The model is asked how wide the gap is, and its likeliest widths are filled."""
+    """The model predicts how wide the gap is, and its likeliest widths are filled."""
     most = min(gap.budget, gap.room)
     assert gap.model.width_head is not None
     gap.predicted_widths = likely = gap.model.width_head.widths(gap.context, gap.suffix)

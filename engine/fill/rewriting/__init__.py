@@ -1,2 +1,1 @@
-"""Rewriting a selection as somebody says: what the model is told, drafts out of the old text, what of its answer may
-stand."""
+"""Rewriting a selection by instruction: messages to the model, drafts from the old text, checks of the answer."""

@@ -1,4 +1,4 @@
-"""The answer to a conversation, token by token: drafts of it are checked, what the model says is accepted."""
+"""An answer to a conversation, token by token: drafts are checked, what the model says is accepted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST = 4
 
 @dataclass(slots=True, kw_only=True)
 class WrittenAnswer:
-    """What was said so far."""
+    """What the model has said so far."""
 
     ids: list[int] = field(default_factory=list[int])
     logs: list[float] = field(default_factory=list[float])
@@ -30,7 +30,7 @@ class WrittenAnswer:
     """Whether the model said that nothing follows."""
 
     def candidate(self, text: str, syntax: Syntax = "unchecked", token_ends: Sequence[int] = ()) -> Candidate:
-        """`text`, which was made of it, as it is offered."""
+        """A candidate with `text`, which was made of this answer."""
         count = max(1, len(self.logs))
         return Candidate(
             text=text,
@@ -44,7 +44,7 @@ class WrittenAnswer:
 
 
 def follows_instructions(model: Model) -> bool:
-    """Whether a model was taught to answer, and does so token by token."""
+    """Whether a model is causal and was taught to answer messages."""
     return model.chat is not None and model.causal is not None
 
 
@@ -101,7 +101,7 @@ class _Likeliest:
         self._values, self._tokens = (said.values - self._total).tolist(), said.indices.tolist()
 
     def next(self, at: int) -> int | None:
-        """The token that is said after one of the tree; None where none is any more."""
+        """The token that the model says after a node of the tree; None at the end."""
         if self.done:
             return None
         row = at - ROOT
@@ -113,7 +113,7 @@ class _Likeliest:
         return int(token)
 
     def take(self, at: int, token: int) -> None:
-        """Say a token, whatever is likely."""
+        """Append a token without asking the model."""
         row = at - ROOT
         log = float(self._logits[row, token] - self._total[row, 0])
         rank = 1 if self._tokens[row][0] == token else 0

@@ -1,4 +1,4 @@
-"""What a model is told when it shall rewrite a selection, and what of its answer takes the selection's place."""
+"""The messages that ask for a rewrite, and the part of the answer that replaces the selection."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def conversation(request: FillRequest) -> Conversation:
 
 
 def answered(request: FillRequest, said: str, closing: str) -> str:
-    """What of an answer takes the place of `old`; empty where it is none. `said` begins after the opening."""
+    """The part of an answer that replaces `old`; empty where it is no answer. `said` begins after the opening."""
     code = f"\n{said}\n".partition(f"{closing}\n")[0].strip("\n").rstrip()
     if not code.strip() or (_PROSE.match(code.strip()) and not _PROSE.match(request.old.strip())):
         return ""
@@ -64,7 +64,7 @@ def answered(request: FillRequest, said: str, closing: str) -> str:
 
 
 def shown(request: FillRequest, said: str) -> str:
-    """What is there of an answer that still grows, in the selection's place."""
+    """An unfinished answer as it is shown in the selection's place."""
     indent = indent_of(request)
     return with_indent(said, indent).removeprefix(indent)
 

@@ -1,4 +1,4 @@
-"""What a rewrite may not change, whatever the model says: names that the rest of the file uses, and spans that somebody
+"""What a rewrite must keep, whatever the model says: names that the rest of the file uses, and spans that the user
 keeps."""
 
 from __future__ import annotations

@@ -52,21 +52,21 @@ class OldText:
 
     @property
     def together(self) -> bool:
-        """Whether what was written last is the old text."""
+        """Whether the last tokens written are those of the old text."""
         return not self._apart
 
     @property
     def rows(self) -> int:
-        """Tokens that a pass is worth asking about."""
+        """Rows that the next pass is worth."""
         return ROWS if self._apart else max(ROWS, min(self._steps, _MOST_ROWS))
 
     @property
     def sure(self) -> float:
-        """How likely a draft's next token is at the most."""
+        """The largest probability that a draft's next token can have."""
         return _LONG_SYNC if self.rows > ROWS else _SYNC
 
     def write(self, tokens: Sequence[int]) -> None:
-        """Take in what is written."""
+        """Note tokens that were written."""
         for token in tokens:
             self._write(token)
 
@@ -90,7 +90,7 @@ class OldText:
         self.at, self._apart, self._steps = at, [], 0
 
     def drafts(self) -> list[TokenDraft]:
-        """What may come next, as the old text has it."""
+        """Drafts of the next tokens, from the old text."""
         ahead = self._ids[self.at : self.at + self.rows]
         if not self._apart:
             left = self._ids[self._low : self._low + ROWS] if self._steps < MET else []

@@ -1,4 +1,4 @@
-"""What of an answer stands for the selection: small models say the lines around it again, or go on."""
+"""The part of an answer that is the selection's own: small models repeat the lines around it, or go on."""
 
 from __future__ import annotations
 

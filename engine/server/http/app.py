@@ -247,7 +247,7 @@ def shown_name(model: str) -> str:
 
 
 def refusal(path: str, error: HttpError) -> Response:
-    """The error object of the protocol that a path is of."""
+    """An error object in the protocol of a path."""
     message = str(error)
     held = (
         openai.error_object(error.status, message, error.param)

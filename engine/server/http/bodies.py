@@ -1,4 +1,4 @@
-"""What a body asks for, whichever of the two protocols it is of, and what is wrong with one."""
+"""Bodies of HTTP requests in both protocols: their fields, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class RequestBody(Struct, frozen=True, kw_only=True):
 
     @property
     def loads_only(self) -> bool:
-        """Whether no answer is wanted, only that the next one comes soon."""
+        """Whether the client wants no answer, only the model loaded."""
         return self._asked_tokens == 0
 
     def endings(self, request: FillRequest) -> Endings:

@@ -16,7 +16,7 @@ _TELLING = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endings:
-    """What ends an answer before its own end."""
+    """What ends an answer early."""
 
     stop: tuple[str, ...] = ()
     """It ends before the first of these."""
@@ -28,7 +28,7 @@ class Endings:
     """What the text after the gap begins with, but for blanks: no answer ends in it."""
 
     def cut(self, text: str) -> tuple[str, StopType, str]:
-        """What is left of a text, why it ends there, and the stop word."""
+        """A text up to its end, why it ends there, and the stop word."""
         found = [(at, word) for word in self.stop if (at := text.find(self._written(word))) >= 0]
         at, word = min(found, default=(len(text), ""))
         outdented = self._outdented(text)
@@ -37,7 +37,7 @@ class Endings:
         return text[:at], "word" if word else "eos", word
 
     def ready(self, text: str) -> str:
-        """What of a text that goes on is sure to be left of it, whatever follows."""
+        """The part of an unfinished text that stays, whatever follows."""
         # Before the ending that is there, a longer word may have begun.
         held = max((_begun(self._written(word), text) for word in self.stop), default=0)
         held = max(held, _said_again(text, self.follows))
@@ -100,7 +100,7 @@ def completed(candidate: Candidate, endings: Endings, max_tokens: int) -> Comple
 
 
 class Settling:
-    """What of a fill's drafts can be sent, piece by piece from the left, so that nothing has to be taken back."""
+    """Sends a fill's drafts from the left, as far as nothing has to be taken back."""
 
     def __init__(self, endings: Endings) -> None:
         self._endings = endings
@@ -108,7 +108,7 @@ class Settling:
         self._sent = ""
 
     def more(self, draft: Draft) -> str:
-        """What a draft adds: it has to be settled, and to have been so in the draft before."""
+        """The text that a draft adds: it must be settled, and have been settled in the draft before."""
         settled = with_line_ends(draft.text[: draft.settled], self._endings.line_end)
         stands, self._before = settled[: common_head(self._before, settled)], settled
         ready = self._endings.ready(stands)
@@ -116,7 +116,7 @@ class Settling:
         return self._send(ready) if ready.strip() else ""
 
     def rest(self, text: str) -> str:
-        """What the answer adds. Nothing where a draft turned out otherwise: what was sent ends there."""
+        """The text that the answer adds. If the final answer contradicts what was streamed, the stream ends there."""
         return self._send(text)
 
     def _send(self, text: str) -> str:

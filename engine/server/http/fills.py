@@ -36,7 +36,7 @@ class HttpFills:
             return await anext(replies)
 
     def close(self) -> None:
-        """End what is under way."""
+        """End the requests under way."""
         self._scheduler.drop(self._client)
 
     async def _replies(self, order: Fill | Warm, arrived: float) -> AsyncGenerator[EngineMessage]:

@@ -1,4 +1,4 @@
-"""Gaps in prompts that are written for other models: `<|fim_prefix|>…<|fim_suffix|>…<|fim_middle|>` and the like."""
+"""Gaps in prompts with markers of other models: `<|fim_prefix|>…<|fim_suffix|>…<|fim_middle|>` and the like."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.models.causal.markers import DIALECTS, Dialect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """What a prompt says."""
+    """The parts of a prompt."""
 
     prefix: str
     suffix: str
@@ -25,7 +25,7 @@ _FILE = re.compile(rf"(?:{'|'.join(re.escape(mark) for each in DIALECTS for mark
 
 
 def parsed(prompt: str) -> Parsed:
-    """The two sides of the gap, other files before them as snippets. Without markers all of it is before the gap."""
+    """Prefix and suffix of a prompt, with other files as snippets. Without markers all of it is the prefix."""
     for dialect in DIALECTS:
         marks = [mark for mark in (dialect.prefix, dialect.suffix, dialect.middle) if mark]
         # The markers stand around code, which may speak of them itself: only the first of each counts.

@@ -1,4 +1,4 @@
-"""Who may come in, with how much, for how long; and that work ends when whoever asked for it has gone."""
+"""Bounds on HTTP: who may connect, how much, for how long. Work ends when its client has gone."""
 
 from __future__ import annotations
 

@@ -38,16 +38,16 @@ class HttpListener:
 
     @property
     def address(self) -> str:
-        """Where it is, HOST:PORT."""
+        """HOST:PORT."""
         return str(replace(self._requested, port=self._server.sockets[0].getsockname()[1]))
 
     @property
     def busy(self) -> bool:
-        """Whether somebody is still being answered."""
+        """Whether a request is still being answered."""
         return bool(self._state.tasks)
 
     def close(self) -> None:
-        """Take no more requests; who waits for an answer is told."""
+        """Accept no more requests; those that wait for an answer get an error."""
         self._server.close()
         self._fills.close()
         for connection in list(self._state.connections):
@@ -122,7 +122,7 @@ class _Punctual(H11Protocol):
 
     @property
     def waits(self) -> bool:
-        """Whether there is no whole request of it that could be answered."""
+        """Whether the connection has no complete request yet."""
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
     def pause_writing(self) -> None:

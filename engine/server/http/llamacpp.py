@@ -1,4 +1,4 @@
-"""What llama.cpp's server says: the answers to `POST /infill` and its error object."""
+"""Answers as llama.cpp's server gives them: `POST /infill` and its error object."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def piece(text: str) -> dict[str, Any]:
 
 
 def about(status: EngineStatus) -> dict[str, Any] | None:
-    """What a list of models says of one; None before its weights are loaded."""
+    """A model as its list of models has it; None before its weights are loaded."""
     if status.parameters is None:
         return None
     return {"n_params": status.parameters, "n_ctx_train": status.context_limit}
 
 
 def properties(model: str, status: EngineStatus) -> dict[str, Any]:
-    """What the server is like. Of a folder of weights it tells the name, and nothing of where it lies."""
+    """The server's properties. A folder of weights is named, but not where it lies."""
     usual = FillRequest(prefix="", suffix="")
     return {
         "default_generation_settings": {
@@ -98,7 +98,7 @@ def whole(
 
 
 def chosen(answer: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:
-    """The fields that a client wants, under the names that it has for them; those that there are not are left out."""
+    """The fields that a client wants, under its names; unknown ones are left out."""
     if not fields:
         return answer
     found: dict[str, Any] = {}

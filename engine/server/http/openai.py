@@ -1,4 +1,4 @@
-"""What OpenAI's completions say: answers, pieces of streamed ones, the list of models, the error object."""
+"""Answers as OpenAI's API gives them: completions, chat, streams, the list of models, the error object."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def models(name: str, since: float, about: dict[str, Any] | None) -> dict[str, A
 
 
 class Completion:
-    """One completion: what all its pieces have in common."""
+    """One completion, whole or in pieces."""
 
     def __init__(self, model: str, *, logprobs: bool) -> None:
         self._logprobs = logprobs
