@@ -1,1 +1,1 @@
-"""Families of models, one folder each, after the protocol in `base`; `registry` knows which there are."""
+"""Families of models, one folder each. `base` has the interface, `registry` the list of families."""

@@ -1,4 +1,4 @@
-"""Models whose name says where they are, instead of what files hold them."""
+"""Models whose names are addresses: an oracle's file, or a server. Other names are of weights on this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.models.base import Model
 
 
 def open_addressed(name: str) -> Model | None:
-    """The model of a name that says where it is; None: the name is of files. Raises ModelError."""
+    """The model at an address; None where the name is no address. Raises ModelError."""
     for prefix, opened in _ADDRESSED.items():
         if name.startswith(prefix):
             return opened(name)

@@ -69,7 +69,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInfo:
-    """What the loop and the tools need to know about a checkpoint."""
+    """A checkpoint's description, for the loop and the tools."""
 
     name: str
     family: str
@@ -112,7 +112,7 @@ class ModelInfo:
 
 
 def check_info(info: ModelInfo) -> None:
-    """Raises ModelError for a number that no gap can be filled with: they come from files that say what they like."""
+    """Raises ModelError for numbers that no gap can be filled with: files may hold anything."""
     sampling = info.sampling
     whole = {
         "canvas_length": (info.canvas_length, 1, 1 << 16),
@@ -190,7 +190,7 @@ class DraftTree:
 
 
 class Text(Protocol):
-    """A context and tokens written after it, with what a model keeps of them. Constant for who holds it."""
+    """A context with tokens written after it, and the model's state for them. Immutable for its holder."""
 
     @property
     def written(self) -> tuple[int, ...]:
@@ -199,12 +199,12 @@ class Text(Protocol):
 
     @property
     def is_read(self) -> bool:
-        """Whether what follows it is known without a pass."""
+        """Whether the next token is known without a pass."""
         ...
 
 
 class CausalHead(Protocol):
-    """A model that says what follows each token of a text."""
+    """A model that predicts the next token of a text."""
 
     @property
     def ends(self) -> frozenset[int]:
@@ -227,12 +227,12 @@ class CausalHead(Protocol):
         ...
 
     def guessed(self, text: Text) -> tuple[int, Tensor] | None:
-        """Of the canvas that the text was last checked with: which token it follows, and logits [slots, V] of what
-        comes after the next token, and after that."""
+        """The canvas of the last check: the token that it follows, and logits [slots, V] of what comes after the next
+        token."""
         ...
 
     def cost(self, rows: int) -> float:
-        """What a pass over so many rows takes, as a multiple of one over a single row."""
+        """The time of a pass over so many rows, as a multiple of that over one row."""
         ...
 
     def accept(self, text: Text, path: Sequence[int]) -> Text:
@@ -242,7 +242,7 @@ class CausalHead(Protocol):
 
 
 class Chat(Protocol):
-    """How a model was taught to answer somebody."""
+    """The chat template of a model that was taught to answer."""
 
     def ids(self, messages: Sequence[Mapping[str, str]], opening: str = "") -> list[int]:
         """Messages (`role`, `content`), and how the answer to them begins, in tokens; no content becomes a control
@@ -263,7 +263,7 @@ class CanvasOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasReply:
-    """What such a canvas says in the end; L positions, the pinned ones as the model would have them."""
+    """A canvas after its last step; L positions, the pinned ones as the model predicts them."""
 
     ids: tuple[int, ...]
     log_probabilities: tuple[float, ...]
@@ -273,7 +273,7 @@ class CanvasReply:
 
 
 class CanvasDenoiser(Protocol):
-    """Takes canvases through all their steps by itself."""
+    """Runs canvases through all their steps by itself."""
 
     def denoise(
         self, orders: Sequence[CanvasOrder], *, max_steps: int, choices: int, within_ms: float
@@ -301,16 +301,15 @@ class Prefill(Protocol):
 
 
 class WidthHead(Protocol):
-    """Was trained to say how wide a gap is."""
+    """Predicts the width of a gap."""
 
     def widths(self, context: Context, suffix: Sequence[int]) -> dict[int, float]:
-        """Probability of each width in tokens that the model tells apart, of a gap between `context` and a pinned
-        `suffix`."""
+        """The probability of each width in tokens, for a gap between `context` and a pinned `suffix`."""
         ...
 
 
 class Capabilities(Protocol):
-    """What only some models can. A family inherits this class and overrides what it can; the rest is None."""
+    """What only some models can do. A family inherits this class and overrides what it can do; the rest is None."""
 
     @property
     def prefill(self) -> Prefill | None:
@@ -324,7 +323,7 @@ class Capabilities(Protocol):
 
     @property
     def causal(self) -> CausalHead | None:
-        """What says which token follows; None: the model has canvases alone."""
+        """The causal head; None: the model has canvases alone."""
         return None
 
     @property
@@ -334,16 +333,16 @@ class Capabilities(Protocol):
 
     @property
     def canvas(self) -> Model | None:
-        """Fills gaps by canvases alone, of a model that was taught to beside its causal head; None: of any other."""
+        """The same model as one that fills gaps by canvases alone; None where it was not taught to."""
         return None
 
     @property
     def drafter(self) -> Model | None:
-        """A smaller model, what its canvases say is worth checking; None: there is none beside it."""
+        """A smaller model whose canvases are drafts for this one; None: there is none."""
         return None
 
     def draft_with(self, drafter: Model) -> None:
-        """Have a smaller model beside it from now on. Without a use for that: nothing."""
+        """Take drafts from a smaller model from now on. Ignored by models that check no drafts."""
 
     @property
     def denoiser(self) -> CanvasDenoiser | None:
@@ -352,15 +351,16 @@ class Capabilities(Protocol):
 
     @property
     def context_tokens(self) -> tuple[int, int]:
-        """Tokens of context that were to be encoded so far, and those of them that were in the cache."""
+        """Tokens of context that were requested so far, and how many of them were in the cache."""
         return 0, 0
 
     def shrink_caches(self) -> None:
-        """Drop what is kept to save time, and keep half as much from now on. Without a cache: nothing."""
+        """Empty the caches, and halve their size from now on."""
 
 
 class Model(Capabilities, Protocol):
-    """A resident model: what all can, and what some can (`Capabilities`). Not thread-safe: one thread owns it."""
+    """A resident model: what every model can do, and what some can (`Capabilities`). Not thread-safe: one thread owns
+    it."""
 
     @property
     def info(self) -> ModelInfo:
@@ -405,7 +405,7 @@ class Model(Capabilities, Protocol):
 
 @runtime_checkable
 class LeftToRight(Model, Protocol):
-    """Its encoder predicts next tokens: the same weights are an autoregressive model, too."""
+    """A diffusion model whose encoder predicts next tokens: the same weights are an autoregressive model, too."""
 
     def next_tokens(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor] = torch.argmax) -> Iterator[int]:
         """Next tokens after `ids`, as `choose` takes them from logits [1, V], with a cache of keys and values, without

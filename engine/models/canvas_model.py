@@ -1,4 +1,4 @@
-"""What the families of text-diffusion models share: steps that compute what is in question, in one ragged pass."""
+"""What all text-diffusion families share: one ragged pass over the positions in question."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class CanvasModel(Capabilities, ABC, Generic[N]):
             yield from hidden[0].split([len(part.wanted) for part in chunk])
 
     def forget(self) -> None:
-        """Let go of all that is kept, as if no request had come before."""
+        """Drop everything cached, as if no request had come before."""
         memory = self.info.memory
         # The plan counts one context, which the cache takes as well.
         reserved = 0 if memory is None else memory.beside - memory.contexts - memory.library

@@ -86,7 +86,7 @@ class ModelHost:
 
     @property
     def adapters_used(self) -> tuple[AdapterUse, ...]:
-        """The number of adapters used since the weights were loaded."""
+        """The adapters used since the weights were loaded."""
         adapters = self._adapters
         return adapters.used if adapters is not None else ()
 

@@ -26,7 +26,7 @@ _WARM = ValidateFills(
 
 
 def main() -> None:
-    """Answer until the pipe ends."""
+    """Answer questions until the pipe ends."""
     faulthandler.enable()
     sys.excepthook = _last_words
     _limit()

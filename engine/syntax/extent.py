@@ -34,7 +34,7 @@ class Extent:
 
 
 def extent(brackets: Brackets) -> Extent:
-    """What the gap with these brackets around it lies in."""
+    """The extent of a gap with these brackets around it."""
     pending, unclosed = brackets.at_gap.pending, brackets.at_gap.unclosed
     if pending:
         kind = "comment" if pending.kind == "comment" else "string"

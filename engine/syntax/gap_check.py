@@ -44,7 +44,7 @@ class GapCheck:
         self._known: dict[tuple[str, int], Verdict] = {}
 
     def validated(self, fill: str, budget: Budget, *, whole: bool) -> ValidatedFill:
-        """What may be offered of a fill, and the verdict on it."""
+        """The part of a fill that may be offered, and the verdict on it."""
         if whole:
             return self._as(fill, budget)
         fill = without_lines(self._before, fill, self._after)
@@ -64,7 +64,7 @@ class GapCheck:
         return chosen or self._trimmed(fill, budget)
 
     def cut(self, fill: str, budget: Budget) -> ValidatedFill | None:
-        """What of a fill breaks nothing."""
+        """The part of a fill that breaks nothing."""
         found = self._as(self._belonging(without_lines(self._before, fill, self._after), budget), budget)
         if found.verdict and found.verdict.problems:
             head = longest_valid_head(self._validator(0, budget), found.text, budget)

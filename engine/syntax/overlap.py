@@ -1,4 +1,4 @@
-"""What a fill says that the text after its gap says again: the end of one is the beginning of the other."""
+"""Overlap: the end of a fill that repeats the beginning of the text after its gap."""
 
 from __future__ import annotations
 

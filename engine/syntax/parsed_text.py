@@ -21,7 +21,7 @@ _APART = 2
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedText:
-    """It never changes."""
+    """Immutable."""
 
     tree: SyntaxTree
     found: tuple[Found, ...]
@@ -91,7 +91,7 @@ class ParsedText:
 
 
 def parse_text(text: str, language: str, budget: Budget | None = None) -> ParsedText | None:
-    """None for an unknown language or without time. `language`: `Grammar.name`."""
+    """Parse a text; None for an unknown language or without time. `language`: `Grammar.name`."""
     budget = budget or Budget()
     tree = parsed(plain(text), language, budget)
     return tree and parsed_text(tree, budget)

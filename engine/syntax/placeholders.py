@@ -96,7 +96,7 @@ def _empty_block(text: str, cursor: int, language: str) -> Placeholder | None:
 
 
 def indent_unit(text: str, default: str) -> str:
-    """By how much a text indents a block, as its first indented line says."""
+    """The indentation of a text's blocks, by its first indented line."""
     before = ""
     for line in text.splitlines():
         indent = _INDENT.match(line)

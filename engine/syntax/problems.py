@@ -1,4 +1,4 @@
-"""Problems of a tree, and which of them another version of the text had already."""
+"""Problems of a syntax tree, and which of them another version of the text already has."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class Roles(Wire, frozen=True, kw_only=True):
 
 
 class RolesOf(Asks[Roles], frozen=True, kw_only=True):
-    """What spans of a text are to its code."""
+    """The roles of spans of a text in its code."""
 
     text: str
     language: str
@@ -186,7 +186,7 @@ class Check:
 def reply_to(
     question: Asks[R], budget_ms: float, left_ms: float = math.inf
 ) -> Generator[Check, Reply | None, R | None]:
-    """Ask, from work that is run step by step (see engine.fill.executor); None where nobody could tell in time."""
+    """Ask from work that runs step by step (see engine.fill.executor); None where there was no time."""
     if left_ms <= 0:
         return None
     check = Check(question=cast(Question, question), budget_ms=min(budget_ms, left_ms), left_ms=left_ms)

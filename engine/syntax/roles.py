@@ -62,7 +62,7 @@ class SpanRole(Wire, frozen=True, kw_only=True):
 
 
 def role_of(tree: SyntaxTree, start: int, end: int) -> SpanRole:
-    """What [start, end) of the tree's text is."""
+    """The role of [start, end) of the tree's text."""
     first, last = tree.byte(start), tree.byte(end)
     around = list(_around(tree.root.descendant_for_byte_range(first, max(first, last - 1)) or tree.root))
     if [each.type for each in around[1:2]] == ["variable_name"]:
@@ -111,7 +111,7 @@ def _documented(around: Sequence[Node]) -> Iterator[Node]:
 
 
 def function_name(tree: SyntaxTree, scopes: Sequence[Node | None]) -> str:
-    """Of the innermost, as it is called."""
+    """The name of the innermost called function."""
     fields = (each.child_by_field_name("name") for each in scopes if each)
     names = (tree.said(each) for each in fields if each)
     return next((name for name in names if name not in _CONSTRUCTORS), "")

@@ -34,12 +34,12 @@ class Suspects:
 
     @property
     def aside(self) -> int:
-        """How many documents are set aside."""
+        """The number of documents set aside."""
         now = self._clock()
         return sum(each.aside_until > now for each in self._all)
 
     def is_aside(self, text: str, language: str) -> bool:
-        """Whether nobody may be asked about a document."""
+        """Whether a document is set aside: nothing checks it any more."""
         found = self._find(text, language)
         return found is not None and found.aside_until > self._clock()
 
@@ -49,7 +49,7 @@ class Suspects:
         return max(min(asked_ms, _LEAST_MS), asked_ms / 2**found.out_of_time) if found else asked_ms
 
     def accuse(self, text: str, language: str) -> bool:
-        """A process died over it. Whether it is set aside now."""
+        """Note that a process died over a document; returns whether it is now set aside."""
         found = self._named(text, language)
         found.deaths += 1
         if found.deaths >= DEATHS:
@@ -59,7 +59,7 @@ class Suspects:
         return False
 
     def took(self, text: str, language: str, *, out_of_time: bool) -> None:
-        """A process lived through it."""
+        """Note that a process survived a document, and how long that took."""
         if out_of_time:
             found = self._named(text, language)
             found.out_of_time = min(found.out_of_time + 1, 16)

@@ -1,4 +1,4 @@
-"""What a validator says of a fill, and its way to find out what the text around a gap needs."""
+"""A validator's verdict on a fill, and how it finds out what the text around a gap needs."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ M = TypeVar("M", bound=CanvasModel[Any])
 
 
 def with_adapter(model: M, adapter: Adapter) -> M:
-    """The model as it is served to what the adapter belongs to. Raises ModelError where the adapter does not fit."""
+    """The model with an adapter. Raises ModelError where the adapter does not fit."""
     metadata, own = adapter.metadata, model.info
     info = replace(
         own,
@@ -57,7 +57,7 @@ def with_pairs(model: M, pairs: Mapping[str, Pair], scale: float, info: ModelInf
 
 
 def twin(module: nn.Module) -> Any:
-    """The same module once more, of the very same tensors."""
+    """A second module that shares the tensors of the first."""
     together = (part.__dict__["together"] for part in module.modules() if "together" in part.__dict__)
     shared = (*module.parameters(), *module.buffers(), *together)
     return deepcopy(module, {id(each): each for each in shared})

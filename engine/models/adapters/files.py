@@ -37,7 +37,8 @@ class Adapter:
 
 
 def write_adapter(directory: Path, adapter: Adapter) -> None:
-    """Write it whole or not at all; what was there stays until then. Raises EngineError where the disk refuses."""
+    """Write an adapter whole or not at all; the previous one stays until then. Raises EngineError where the disk
+    refuses."""
     draft, old = directory.with_name(directory.name + NEW), directory.with_name(directory.name + OLD)
     try:
         shutil.rmtree(draft, ignore_errors=True)
@@ -64,7 +65,7 @@ def write_adapter(directory: Path, adapter: Adapter) -> None:
 
 
 def read_adapter(directory: Path) -> Adapter:
-    """Raises ModelError for one that is not there, damaged, or of another version of the format."""
+    """Read an adapter. Raises ModelError for one that is missing, damaged, or of another version of the format."""
     metadata, directory = read_metadata(directory), last_good(directory)
     try:
         # The library would wait for a pipe.

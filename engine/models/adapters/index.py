@@ -1,4 +1,5 @@
-"""Which adapter serves a request: the user's own ones, by the folder that it comes from."""
+"""Chooses the adapter that serves a request, by the folder that the request comes from. All adapters are the user's
+own."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class _Known:
 
 
 class Adapters:
-    """A model, and what adapters make of it. Not thread-safe, but for `used`: the thread of the model owns it."""
+    """A model and its variants with adapters. Not thread-safe, but for `used`: the model thread owns it."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -54,7 +55,7 @@ class Adapters:
 
     @property
     def models(self) -> Sequence[Model]:
-        """All that are in memory, the one without an adapter first."""
+        """All variants in memory, the one without an adapter first."""
         return (self.model, *self._loaded.values())
 
     def model_for(self, folder: str) -> Model:
@@ -71,7 +72,7 @@ class Adapters:
         return self.model if known is None else self._with(known)
 
     def drop(self) -> None:
-        """Give back the memory that adapters take; they are read again when somebody asks."""
+        """Free the memory of all adapters; they are read again when needed."""
         self._loaded.clear()
 
     def _look(self) -> None:

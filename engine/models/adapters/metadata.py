@@ -1,5 +1,5 @@
-"""What is known of adapters without their numbers: where they lie, which weights and folder they are for, what they
-gained, whether they are used."""
+"""Metadata of adapters, without weights: where they lie, their base model and folder, what they gained, whether they
+are active."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAME_CHARS = 48
 
 
 class AdapterFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Of gaps that were filled. Shares in [0, 1]; None where nothing could be told."""
+    """Measured on filled gaps. Shares in [0, 1]; None where nothing could be measured."""
 
     gaps: int
     exact: float | None
@@ -45,7 +45,7 @@ class AdapterFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """What dg_lsp.json says of an adapter."""
+    """The content of an adapter's dg_lsp.json."""
 
     model: str
     fingerprint: str
@@ -71,7 +71,7 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def adapters_dir() -> Path:
-    """The folder of all adapters, the user's own; it may not exist yet. None is ever read from a workspace."""
+    """The user's folder of adapters; it may not exist yet. Adapters are never read from a workspace."""
     return data_dir() / "adapters"
 
 
@@ -97,18 +97,18 @@ def adapter_path(folder: Path, fingerprint: str) -> Path:
 
 
 def work_dir(directory: Path) -> Path:
-    """Where what is kept to make an adapter anew, or to go on with a run that was paused, lies beside it."""
+    """The folder beside an adapter with what is needed to resume or repeat its training."""
     return data_dir() / "tune" / directory.name
 
 
 def unfinished() -> list[str]:
-    """Names of adapters that are not there yet, as the run that makes them was paused or is under way."""
+    """Names of adapters whose training is paused or under way."""
     there = {each.name for each in all_adapters()}
     return sorted({run.parent.name for run in (data_dir() / "tune").glob("*/run-*")} - there)
 
 
 def fingerprint_of(checkpoint: Checkpoint) -> str:
-    """Sixteen hexadecimal digits that tell weights from any others, without reading all of large ones."""
+    """Sixteen hexadecimal digits that identify weights, without reading all of large ones."""
     digest = hashlib.sha256()
     of_gguf = {tensor.file for tensor in checkpoint.tensors} if checkpoint.fields else set[Path]()
     for path in sorted(of_gguf or weight_files(checkpoint.path, checkpoint.name)):
@@ -122,7 +122,8 @@ def fingerprint_of(checkpoint: Checkpoint) -> str:
 
 
 def read_metadata(directory: Path) -> AdapterMetadata:
-    """What it is for. Raises ModelError for one that is not there, damaged, or of another version of the format."""
+    """Read an adapter's metadata. Raises ModelError for one that is missing, damaged, or of another version of the
+    format."""
     directory = last_good(directory)
     with readable(directory):
         metadata = msgspec.json.decode(read_regular(directory / METADATA_FILE, _MOST_JSON_NBYTES), type=AdapterMetadata)
@@ -150,7 +151,8 @@ def last_good(directory: Path) -> Path:
 
 
 def switch_adapter(directory: Path, *, on: bool) -> None:
-    """Have it used, or not. Raises ModelError for one that can't be read, EngineError where the disk refuses."""
+    """Activate or deactivate an adapter. Raises ModelError for one that can't be read, EngineError where the disk
+    refuses."""
     metadata, directory = msgspec.structs.replace(read_metadata(directory), on=on), last_good(directory)
     try:
         with replacing(directory / METADATA_FILE) as draft:
@@ -181,7 +183,8 @@ def claimed(work: Path) -> Generator[None]:
 
 
 def remove_adapter(directory: Path) -> None:
-    """With all that was kept to make it. Raises BadInput while it is made, EngineError where the disk refuses."""
+    """Remove an adapter and its training state. Raises BadInput while it is trained, EngineError where the disk
+    refuses."""
     work = work_dir(directory)
     try:
         with claimed(work):
