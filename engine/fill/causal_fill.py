@@ -52,7 +52,7 @@ def causal_fill(
         found.append(begun)
         for _ in decode(gap, head, begun, drafts, reach):
             yield _draft(gap, begun, ends, drafts, first=len(found) == 1)
-        idle = sum(ends.repeats(_answer(gap, ends, each)) for each in found)
+        idle = sum(ends.adds_nothing(_answer(gap, ends, each)) for each in found)
         wanted = gap.request.n + min(idle, IDLE)
         if len(found) >= wanted:
             yield from answers.check(found)
@@ -121,7 +121,9 @@ def _other(gap: Gap, ends: Ends, found: Sequence[Said], wrong_at: Mapping[int, i
     taken = {tuple(said.ids[: at + 1]) for said in found for at in range(len(said.ids))}
     ways: list[tuple[float, Said]] = []
     for number, said in enumerate(found):
-        bounds, end = token_bounds(gap.model, said.ids), ends.cut(gap.text(said.ids))
+        text, bounds = gap.text(said.ids), token_bounds(gap.model, said.ids)
+        # Where only what follows the cursor was said, something else may be on the way to it.
+        end = ends.cut(text) or len(text)
         end = min(end, wrong_at.get(number, end) + 1)
         for at, (log, token) in enumerate(said.others):
             in_gap = 0 <= bounds[at] - len(gap.prompt.head) < end
@@ -152,7 +154,7 @@ class _Answers:
         """Those of all that were found until now that were not checked yet."""
         gap, ends, fresh = self._gap, self._ends, range(self._count, len(found))
         self._count = len(found)
-        told = [number for number in fresh if not ends.repeats(_answer(gap, ends, found[number]))]
+        told = [number for number in fresh if not ends.adds_nothing(_answer(gap, ends, found[number]))]
         said = {number: each for number in told if (each := _hypothesis(gap, ends, found[number]))}
         if self._language is None:
             self.offered += [_checked(gap, each, belonging(gap.request, each.text)) for each in said.values()]

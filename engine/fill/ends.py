@@ -60,9 +60,9 @@ class Ends:
         rest = said[self.cut(said) :].strip()
         return bool(rest and wanted) and (rest.startswith(wanted) or wanted.startswith(rest))
 
-    def repeats(self, said: str) -> bool:
-        """Whether a text is nothing but the line that follows the cursor."""
-        return not self._in_line and said.strip() == self._next.strip() != ""
+    def adds_nothing(self, said: str) -> bool:
+        """Whether a text is nothing, or nothing but the line that follows the cursor."""
+        return not said.strip() or (not self._in_line and said.strip() == self._next.strip())
 
     def settled(self, said: str) -> int:
         """The number of characters of a text that belong to the gap, whatever comes next."""

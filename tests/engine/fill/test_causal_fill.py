@@ -89,6 +89,12 @@ def test_where_the_grammar_refuses_what_is_said_another_way_is_tried_from_the_pr
     assert [(each.text, each.syntax) for each in filled.candidates] == [(" depth + 2", "repaired")]
 
 
+def test_where_the_model_only_says_what_follows_the_cursor_in_its_line_another_way_is_tried():
+    request = FillRequest(prefix="import a\n", suffix="import c\n", language="python", single_line=True)
+    model = scripted(request, "import c\n", instead=(7, "b\n"), sure=0.9)
+    assert [each.text for each in answer(model, request).candidates] == ["import b\n"]
+
+
 def test_what_the_grammar_refuses_any_way_is_cut_after_a_few():
     model = scripted(BOX, " depth\n        else x y z", sure=0.999)
     filled = answer(model, replace(BOX, suffix=""))
