@@ -275,7 +275,7 @@ function asAdded({ range, text }: Place): vscode.DecorationOptions {
   };
 }
 
-/** What is off screen, or folded away, is told at the edge that it lies behind. */
+/** What is off screen, or folded away, is shown at the edge behind which it lies. */
 function hints({ document, visibleRanges }: vscode.TextEditor, { range }: Place): vscode.DecorationOptions[] {
   const { line } = range.start;
   const [first] = visibleRanges;

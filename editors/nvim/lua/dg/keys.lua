@@ -65,7 +65,7 @@ local due
 ---@param act fun()
 function M.next(act)
   due = act
-  -- A completion that goes on takes back all that stands behind its beginning.
+  -- A completion that goes on takes back all that stands after its beginning.
   local completing = vim.startswith(vim.api.nvim_get_mode().mode, "ic")
   feed((completing and "<C-x><C-z>" or "") .. "<Cmd>lua require('dg.keys').now()<CR>", "in")
 end

@@ -71,7 +71,7 @@ local function span(place)
   return mark[1], mark[2], mark[3].end_row, mark[3].end_col
 end
 
---- What is off screen is told at the edge that it lies behind.
+--- What is off screen is shown at the edge behind which it lies.
 local function hint()
   local buf = vim.api.nvim_get_current_buf()
   vim.api.nvim_buf_clear_namespace(buf, hints, 0, -1)
@@ -118,7 +118,7 @@ local function draw(edit, encoding)
     if line then
       return position.line, vim.str_byteindex(line, encoding, position.character, false)
     end
-    -- Behind the last line.
+    -- After the last line.
     local last = vim.api.nvim_buf_line_count(buf) - 1
     return last, #vim.api.nvim_buf_get_lines(buf, last, last + 1, false)[1]
   end
@@ -279,7 +279,7 @@ local function tell(held, all)
   end
 end
 
---- Behind the last place the next one is asked for.
+--- After the last place the next one is requested.
 local function go_on()
   clear()
   if asks_by_itself() then

@@ -40,7 +40,7 @@ local function between(from, to, mode)
     return M.lines(from[2], to[2])
   end
   local last = line(to[2] - 1)
-  -- The mark stands on the first byte of the last character, or behind it; of one character at the least.
+  -- The mark stands on the first byte of the last character, or after it; of one character at the least.
   local beyond = vim.o.selection == "exclusive" and not vim.deep_equal(from, to)
   local at = math.min(to[3] - (beyond and 1 or 0), #last)
   local end_col = at == 0 and 0 or at + vim.str_utf_end(last, at)

@@ -7,7 +7,7 @@ local M = {}
 ---@field syntax string
 ---@field edit lsp.WorkspaceEdit
 
----@class dg.Hunk Lines count from 1; a count of 0 is a place behind a line
+---@class dg.Hunk Lines count from 1; a count of 0 is a place after a line
 ---@field old_start integer
 ---@field old_count integer
 ---@field new_start integer

@@ -5,7 +5,7 @@ local M = {}
 ---@field text string What would stand from the start on
 ---@field start_row integer
 ---@field start_col integer
----@field behind string What stood behind the cursor on its line when it was asked for
+---@field suffix string The text after the cursor on its line when it was requested
 ---@field replaces integer Bytes of that in whose place the text would stand, too
 ---@field command? lsp.Command
 ---@field client_id integer
@@ -21,7 +21,7 @@ end
 ---@param buf integer
 ---@param suggestion dg.Suggestion
 ---@return string?
----@return integer? replaces Bytes behind the cursor in whose place it comes
+---@return integer? replaces Bytes after the cursor that it replaces
 function M.rest(buf, suggestion)
   local row, col = M.cursor()
   local start_row, start_col = suggestion.start_row, suggestion.start_col
@@ -34,13 +34,13 @@ function M.rest(buf, suggestion)
   end
   local lines = vim.api.nvim_buf_get_text(buf, start_row, start_col, row, col, {})
   local typed = table.concat(lines, "\n")
-  local behind = vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1]:sub(col + 1)
-  if not vim.startswith(suggestion.text, typed) or not vim.endswith(behind, suggestion.behind) then
+  local suffix = vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1]:sub(col + 1)
+  if not vim.startswith(suggestion.text, typed) or not vim.endswith(suffix, suggestion.suffix) then
     return nil
   end
   local rest = suggestion.text:sub(#typed + 1)
   -- An editor closes brackets by itself: what was typed along opened them, and the suggestion closes them, too.
-  local closed = behind:sub(1, #behind - #suggestion.behind)
+  local closed = suffix:sub(1, #suffix - #suggestion.suffix)
   if #rest == #closed or not vim.endswith(rest, closed) then
     return nil
   end

@@ -7,11 +7,11 @@ local suggestion = require("dg.suggestion")
 local M = {}
 
 local METHOD = "textDocument/inlineCompletion"
----@class dg.Asked The cursor when suggestions were asked for, and what stood behind it on its line
+---@class dg.Requested The cursor when suggestions were requested, and the text after it on its line
 ---@field col integer
----@field behind string
+---@field suffix string
 
----@type table<integer, table<integer|"latest", dg.Asked>> By buffer, and by the version of its text since insert mode began
+---@type table<integer, table<integer|"latest", dg.Requested>> By buffer, and by the version of its text since insert mode began
 local asked = {}
 
 ---@param buf integer
@@ -22,7 +22,7 @@ local function converted(buf, item)
   local known = asked[buf] or {}
   -- An answer may be older than what was asked for last. Our server says which text it was made for.
   local version = vim.tbl_get(item, "command", "arguments", 1, "version")
-  local at = known[version] or known.latest or { col = col, behind = "" }
+  local at = known[version] or known.latest or { col = col, suffix = "" }
   local start_row, start_col, end_col = row, col, col
   if item.range then
     start_row, start_col, _, end_col = item.range:to_extmark()
@@ -31,7 +31,7 @@ local function converted(buf, item)
     text = type(item.insert_text) == "string" and item.insert_text or item.insert_text.value,
     start_row = start_row,
     start_col = start_col,
-    behind = at.behind,
+    suffix = at.suffix,
     replaces = math.max(end_col - at.col, 0),
     command = item.command,
     client_id = item.client_id,
@@ -88,7 +88,7 @@ local function is_ours(item)
   return client ~= nil and client.name == server.NAME
 end
 
---- Neovim goes on showing what the text has left behind, until another suggestion comes.
+--- Neovim goes on showing a suggestion that the text has moved past, until another suggestion comes.
 ---@param buf integer
 local function drop_outdated(buf)
   local drawn = completor(buf)
@@ -120,7 +120,7 @@ function M.setup()
       local pending = request.type == "pending" and request.method == METHOD
       if pending and event.buf == vim.api.nvim_get_current_buf() then
         local _, col = suggestion.cursor()
-        local at = { col = col, behind = vim.api.nvim_get_current_line():sub(col + 1) }
+        local at = { col = col, suffix = vim.api.nvim_get_current_line():sub(col + 1) }
         local known = asked[event.buf] or {}
         known[vim.lsp.util.buf_versions[event.buf]], known.latest = at, at
         asked[event.buf] = known

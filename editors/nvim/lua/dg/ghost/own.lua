@@ -85,7 +85,7 @@ local function converted(client, item, row, col, line)
     text = type(item.insertText) == "string" and item.insertText or item.insertText.value,
     start_row = row,
     start_col = range and column(range.start) or col,
-    behind = line:sub(col + 1),
+    suffix = line:sub(col + 1),
     replaces = range and math.max(column(range["end"]) - col, 0) or 0,
     command = item.command,
     client_id = client.id,
