@@ -14,7 +14,7 @@ from engine.common.client import EngineFailure, NoAnswer, ask
 from engine.common.exits import FAILURE, one_line_errors
 from engine.common.http_address import http_address
 from engine.common.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
-from engine.common.names import ORACLE
+from engine.common.names import AUTO, ORACLE
 from engine.common.options import FiniteRange, OrderedGroup
 from engine.common.server_address import REMOTE
 from engine.common.sizes import binary_bytes
@@ -176,7 +176,7 @@ def as_before(before: EngineStatus | None) -> EngineOptions:
     if before is None:
         return _DEFAULT
     return EngineOptions(
-        model=before.model,
+        model=AUTO if before.auto else before.model,
         device=before.requested_device,
         unload_after_s=before.unload_after_s,
         exit_after_s=before.exit_after_s,
@@ -204,7 +204,7 @@ def _lines(status: EngineStatus) -> list[str]:
     tokens = "" if status.tokens_per_forward is None else f", {status.tokens_per_forward:.1f} tokens each"
     learnt = "; ".join(each.trouble or each.folder for each in status.adapters)
     return [
-        f"model     {status.model} on {status.device}, {loaded}",
+        f"model     {status.model} on {status.device}, {loaded}{_chosen(status)}",
         f"state     {' '.join(filter(None, (status.state.name, status.state.message)))}",
         f"process   {status.pid}, version {status.engine}, up {_duration(status.up_s)}",
         f"memory    {memory}{plan}",
@@ -224,6 +224,16 @@ def _lines(status: EngineStatus) -> list[str]:
         f"cache     {status.cached_tokens} of {counted(status.context_tokens, 'context token')}",
         f"log       {status.log}",
     ]
+
+
+def _chosen(status: EngineStatus) -> str:
+    if not status.auto:
+        return ""
+    from engine.models.checkpoints.choice import choose
+
+    choice = choose()
+    why = choice.why if choice.name == status.model else f"a restart would take {choice.name}: {choice.why}"
+    return f"; chosen by itself ({why})"
 
 
 def _percentiles(times: Percentiles) -> str:

@@ -181,6 +181,8 @@ class EngineStatus(Wire, frozen=True, kw_only=True):
     engine: str
     protocol: int
     model: str
+    auto: bool = False
+    """Whether the model was chosen, not named."""
     device: str
     """The device of the weights; `requested_device` where there are none."""
     instructions: bool | None = None

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from engine.common.credentials import http_token
 from engine.common.errors import BadInput
 from engine.common.http_address import http_address
-from engine.common.names import ORACLE, check_device, rooted
+from engine.common.names import AUTO, ORACLE, check_device, rooted
 from engine.common.processes import at_home, working_dir
 from engine.common.server_address import REMOTE, server_address
 from engine.models.checkpoints.catalog import find
@@ -27,7 +27,8 @@ def named_from_here(options: EngineOptions) -> EngineOptions:
     """The same, with names that mean wherever they are read what they mean here: an engine stands in no folder of the
     user's. Raises BadInput for one that none can be told."""
     file = options.http_token_file and str(working_dir() / at_home(options.http_token_file))
-    named = replace(options, model=rooted(resolved(options.model), working_dir()), http_token_file=file)
+    model = rooted(resolved(options.model), working_dir())
+    named = replace(options, model=model, auto=options.model == AUTO, http_token_file=file)
     for name in (named.model, named.http_token_file):
         # Options and messages are UTF-8.
         if name.encode(errors="ignore").decode() != name:

@@ -44,7 +44,7 @@ _OPEN_FILES = 4096
 def run(settings: EngineOptions) -> bool:
     """Be the engine until its end, which is the process's; False where one is running already. Raises EngineError."""
     is_well = True
-    settings = replace(settings, model=_resolved(settings.model))
+    settings = replace(settings, model=_resolved(settings.model), auto=settings.auto or settings.model == AUTO)
     runtime_paths.make_runtime_dir()
     with _the_only_one() as chosen:
         if chosen:

@@ -133,6 +133,7 @@ class EngineServer:
             engine=__version__,
             pid=os.getpid(),
             model=self._settings.model,
+            auto=self._settings.auto,
             device=self._settings.device,
             state=ending if self._ending.is_set() else self._state,
         )

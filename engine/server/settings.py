@@ -65,6 +65,8 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How an engine is run."""
 
     model: str = AUTO
+    auto: bool = False
+    """Whether the model is what "auto" chose; another engine may choose otherwise."""
     device: str = "auto"
     unload_after_s: Seconds = 600.0
     """Without a request, the weights are given back after this."""

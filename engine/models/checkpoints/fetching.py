@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.error import HTTPError
 
+from filelock import FileLock, Timeout
 from huggingface_hub import constants
 
 from engine.common.errors import EngineError, ModelError
+from engine.common.runtime_paths import data_dir
 from engine.common.sizes import decimal_bytes
 from engine.models.checkpoints.catalog import models_dir
 from engine.models.checkpoints.coders import PublishedCoder
@@ -55,7 +57,13 @@ def fetch(coder: PublishedCoder, on_progress: OnProgress, settings: IndexSetting
     if target.exists():
         return Fetched(path=target, source="this machine")
     _check_disk(target, needed_nbytes(coder), coder.name)
-    settings = settings or index_settings()
+    with _alone(target, coder.name):
+        return _fetched(coder, target, on_progress, settings or index_settings())
+
+
+def _fetched(coder: PublishedCoder, target: Path, on_progress: OnProgress, settings: IndexSettings) -> Fetched:
+    if target.exists():  # another process was at it, and is done
+        return Fetched(path=target, source="this machine")
     refused: list[str] = []
     for source, way in (
         (f"{coder.hub_id} on the Hub", _from_hub),
@@ -75,6 +83,11 @@ def copy_in(coder: PublishedCoder, file: Path, on_progress: OnProgress) -> Fetch
     """The same from a file that the user has. Raises ModelError for another file, EngineError for a full disk."""
     target = models_dir() / coder.file
     _check_disk(target, coder.nbytes, coder.name)
+    with _alone(target, coder.name):
+        return _copied(coder, target, file, on_progress)
+
+
+def _copied(coder: PublishedCoder, target: Path, file: Path, on_progress: OnProgress) -> Fetched:
     try:
         with file.open("rb") as source, _network(coder.name), _part(target).open("wb") as out:
             _pour(source, out, on_progress, 0, coder.nbytes + 1)
@@ -166,6 +179,16 @@ def _pour(source: Any, out: Any, on_progress: OnProgress, nbytes: int, most: int
         out.write(block)
         nbytes += len(block)
         on_progress(nbytes)
+
+
+@contextmanager
+def _alone(target: Path, name: str) -> Generator[None]:
+    """Within the block no other process writes the same file. Raises EngineError where one does."""
+    try:
+        with FileLock(data_dir() / f"{target.stem}.lock", timeout=0):
+            yield
+    except Timeout:
+        raise EngineError(f"{name} is being pulled by another process: wait for it, or end it.") from None
 
 
 @contextmanager

@@ -5,10 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from dg_lsp.backend.launch import Launch
 from dg_lsp.cli import run
 from dg_lsp.config.settings import EngineSettings
+from engine.cli.engine import _chosen, as_before
+from engine.common.messages import EngineStatus
 from engine.common.runtime_paths import data_dir
 from engine.models.checkpoints import choice
 from engine.models.checkpoints.catalog import models_dir
@@ -107,6 +110,26 @@ def test_an_engine_is_started_with_what_was_chosen(monkeypatch: pytest.MonkeyPat
     assert named_from_here(EngineOptions()).model == "coder-1.5b"
     monkeypatch.setattr(choice, "this_hardware", lambda: replace(ROOMY, cores=1))
     assert named_from_here(EngineOptions()).model == "bundled"
+
+
+def test_a_restarted_engine_chooses_anew_where_nobody_named_a_model(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(choice, "this_hardware", lambda: ROOMY)
+    chosen = named_from_here(EngineOptions())
+    assert (chosen.model, chosen.auto) == ("bundled", True)
+    named = named_from_here(EngineOptions(model="bundled"))
+    assert (named.model, named.auto) == ("bundled", False)
+    have("coder-1.5b")
+    assert named_from_here(as_before(status(chosen))).model == "coder-1.5b"
+    assert named_from_here(as_before(status(named))).model == "bundled"
+    assert _chosen(status(named)) == ""
+    assert "a restart would take coder-1.5b: the best on this disk" in _chosen(status(chosen))
+
+
+def status(options: EngineOptions) -> EngineStatus:
+    """That of an engine with these options."""
+    fields = {field.name: 0 for field in structs.fields(EngineStatus) if field.required}
+    told = {"model": options.model, "auto": options.auto, "requested_device": "cpu", "http": "", "http_token_file": ""}
+    return EngineStatus(**(fields | told))
 
 
 def test_an_editors_auto_leaves_the_choice_to_the_engine():

