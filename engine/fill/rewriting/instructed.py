@@ -26,7 +26,7 @@ from engine.syntax.languages import language_of
 
 _TRIES = 4
 """Answers that are written at the most, where some are not fit to be offered."""
-_DOUBTFUL_TRIES = 1
+_DOUBTFUL_TRIES = 2
 """And after one that there are doubts about."""
 _UNLIKELY = -5.0
 """Log-probability."""

@@ -18,9 +18,10 @@ _DEFINITION = re.compile(
 )
 _PYTHON_DEFINITION = re.compile(r"\bdef\s+(\w+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _PARAMETER = re.compile(r"(?:^|,)\s*\**(\w+)")
-_RENAMES = re.compile(
-    r"\b(re)?nam(e|es|ed|ing)\b|\bumbenenn|\b(call|turn|convert|extract|split|replace)\b", re.IGNORECASE
-)
+_RENAMES = re.compile(r"\brenam(e|es|ed|ing)\b|\bumbenenn", re.IGNORECASE)
+_RENAMED = re.compile(r"\b([^\W\d]\w*)[`'\"]?\s+(?:to|as|into|in|zu|->|=>)\s+[`'\"]?([^\W\d]\w*)")
+_NAMED = re.compile(r"`([^\W\d]\w*)`|\b(\w*[a-z0-9]_\w+|[A-Z]+_\w+|[a-z]+[A-Z]\w*)\b")
+"""Names that an instruction can't be about without meaning code."""
 _SET = re.compile(r"^\s*(?:(?:const|let|var|mut)\s+)*([^\W\d]\w*)\s*(?::[^=\n]+)?:?=(?!=)", re.MULTILINE)
 _RETURNING = {"python", "go", "javascript", "typescript", "javascriptreact", "typescriptreact", "java", "c", "cpp"}
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
@@ -37,9 +38,7 @@ def lost_names(request: FillRequest, new: str) -> list[str]:
 def doubts(request: FillRequest, new: str) -> list[str]:
     """What makes a rewrite less likely to be meant, though nothing in the file forbids it: definitions that other files
     may use get another name, what comes after the selection uses a variable that is set no more, nothing is returned
-    any more, names are used that mean nothing. Sentences."""
-    if _RENAMES.search(request.instruction):
-        return []
+    any more, names are used that mean nothing, names that the instruction gives are not there. Sentences."""
     gone = [name for name in dict.fromkeys(_DEFINITION.findall(request.old)) if not _stands_in(name, new)]
     rest = _rest_of_block(request)
     unset = [
@@ -49,10 +48,11 @@ def doubts(request: FillRequest, new: str) -> list[str]:
     ]
     returns = _stands_in("return", request.old) and not re.search(r"\b(return|yield|raise|throw)\b|=>", new)
     return [
-        *(f"{name} is no longer defined." for name in gone if not _stands_in(name, request.instruction)),
-        *(f"{name} is no longer set." for name in unset),
+        *(f"{name} is no longer defined." for name in gone if not _is_told(name, request)),
+        *(f"{name} is no longer set." for name in unset if not _is_told(name, request)),
         *(["Nothing is returned any more."] if returns and request.language in _RETURNING else []),
         *(f"{name} is not defined." for name in _unknown_names(request, new)),
+        *(f"{name} is missing." for name in _missing_names(request, new)),
         *(f"{line.strip()} is new." for line in new.split("\n") if _is_doubtful_import(request, line)),
     ]
 
@@ -60,6 +60,15 @@ def doubts(request: FillRequest, new: str) -> list[str]:
 def _is_doubtful_import(request: FillRequest, line: str) -> bool:
     """Whether a line brings in what was not there, in a language where nobody looks whether there is such a thing."""
     return request.language != "python" and is_import(line) and line.strip() not in request.old
+
+
+def _missing_names(request: FillRequest, new: str) -> list[str]:
+    """Names that the instruction gives to what is there, or speaks of, and that are not in `new`."""
+    if _RENAMES.search(request.instruction):
+        pairs = [(one, other) for one, other in _RENAMED.findall(request.instruction) if _stands_in(one, request.old)]
+        return [other for one, other in pairs if _stands_in(one, new) or not _stands_in(other, new)]
+    said = dict.fromkeys(one or other for one, other in _NAMED.findall(request.instruction))
+    return [name for name in said if not _stands_in(name, new) and not _stands_in(name, request.old)]
 
 
 def _rest_of_block(request: FillRequest) -> str:

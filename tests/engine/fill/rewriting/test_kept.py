@@ -84,3 +84,20 @@ def test_an_import_that_nobody_checks_is_doubtful() -> None:
     request = FillRequest(task="rewrite", prefix="", old="struct P;", suffix="", language="rust")
     assert doubts(request, "use std::fmt::Debug;\n\nstruct P;") == ["use std::fmt::Debug; is new."]
     assert doubts(request, "#[derive(Debug)]\nstruct P;") == []
+
+
+@pytest.mark.parametrize(
+    ("instruction", "new", "told"),
+    [
+        ("rename width to w and height to h", "def area(w, h=1):\n    return w * h", []),
+        ("rename width to w and height to h", "def area(w, height=1):\n    return w * height", ["h is missing."]),
+        ("rename `width` to `w`", "def area(width, w):\n    return width", ["w is missing."]),
+        ("use the constant UNIT_SIZE", "def area(width, height=1):\n    return width", ["UNIT_SIZE is missing."]),
+        ("use `Size`", "def area(size: Size):\n    return size", []),
+        ("Turn it into a generator.", "def areas():\n    yield 1", ["area is no longer defined."]),
+        ("Turn it into the generator areas.", "def areas():\n    yield 1", ["area is no longer defined."]),
+        ("do not compute, return 2", "def area(width, height=1):\n    return 2", []),
+    ],
+)
+def test_names_that_the_instruction_gives_are_to_be_there(instruction: str, new: str, told: list[str]) -> None:
+    assert doubts(request_of(instruction=instruction), new) == told
