@@ -64,8 +64,7 @@ def _is_doubtful_import(request: FillRequest, line: str) -> bool:
 
 def _missing_names(request: FillRequest, new: str) -> list[str]:
     """Names that the instruction gives to what is there, or speaks of, and that are not in `new`."""
-    if _RENAMES.search(request.instruction):
-        pairs = [(one, other) for one, other in _RENAMED.findall(request.instruction) if _stands_in(one, request.old)]
+    if pairs := _renamed(request):
         return [other for one, other in pairs if _stands_in(one, new) or not _stands_in(other, new)]
     said = dict.fromkeys(one or other for one, other in _NAMED.findall(request.instruction))
     return [name for name in said if not _stands_in(name, new) and not _stands_in(name, request.old)]
@@ -131,7 +130,17 @@ def _parameters(said: str) -> list[str]:
 
 
 def _is_told(name: str, request: FillRequest) -> bool:
-    return _stands_in(name, request.instruction) or bool(re.search(r"\brename|\bumbenenn", request.instruction, re.I))
+    """Whether the instruction speaks of a name; of any, where it asks for new names and does not say of what."""
+    if _stands_in(name, request.instruction):
+        return True
+    return bool(_RENAMES.search(request.instruction)) and not _renamed(request)
+
+
+def _renamed(request: FillRequest) -> list[tuple[str, str]]:
+    """What the instruction gives another name, and which."""
+    if not _RENAMES.search(request.instruction):
+        return []
+    return [(one, other) for one, other in _RENAMED.findall(request.instruction) if _stands_in(one, request.old)]
 
 
 def _stands_in(name: str, text: str) -> bool:

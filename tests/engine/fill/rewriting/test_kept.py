@@ -92,6 +92,8 @@ def test_an_import_that_nobody_checks_is_doubtful() -> None:
         ("rename width to w and height to h", "def area(w, h=1):\n    return w * h", []),
         ("rename width to w and height to h", "def area(w, height=1):\n    return w * height", ["h is missing."]),
         ("rename `width` to `w`", "def area(width, w):\n    return width", ["w is missing."]),
+        ("rename width to w", "def size(w, height=1):\n    return w", ["area is no longer defined."]),
+        ("rename everything", "def size(w, height=1):\n    return w", []),
         ("use the constant UNIT_SIZE", "def area(width, height=1):\n    return width", ["UNIT_SIZE is missing."]),
         ("use `Size`", "def area(size: Size):\n    return size", []),
         ("Turn it into a generator.", "def areas():\n    yield 1", ["area is no longer defined."]),
