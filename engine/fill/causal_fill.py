@@ -43,6 +43,8 @@ def causal_fill(
     texts = [gap.request.guess] if gap.request.guess else []
     texts += [*(each.text for each in known), *drafted]
     texts = [gap.model.tokenize(gap.prompt.head + text + follows) for text in texts]
+    # As it was cut before; only its last token may go on after the cursor.
+    texts.append(gap.model.tokenize(gap.prompt.head)[:-1])
     drafts = DraftSources(gap.prompt.context, gap.prompt.suffix, texts, stops=head.ends, pad=gap.model.info.pad_id)
     reach = Reach(most=gap.budget, reached=lambda said: ends.reached(gap.text(said.ids)), canvases=canvases)
     begun: Said | None = Said()

@@ -4,6 +4,8 @@ first, what stands before it last.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tokenizers import Tokenizer
 
 from engine.common.request import FillRequest
@@ -16,6 +18,8 @@ from engine.models.vocabulary import Vocabulary
 
 PINNED = 48
 """Suffix tokens that tell where an answer has to end."""
+_WORD = 24
+"""Characters of a word's beginning from which on no more of it is taken back."""
 _SUFFIX_SHARE, _SNIPPET_SHARE = 0.2, 0.25
 
 
@@ -34,12 +38,21 @@ class CausalPrompt(PromptLayout):
         before = self.before(request, limit - used)
         # A line break is no token's beginning: to take it back would only invite more of them.
         at_line = request.prefix[-1:] == "\n"
-        kept, head = (before, "") if at_line else cut_at_cursor(before, self.vocabulary)
+        kept, head = (before, "") if at_line else self._before_word(*cut_at_cursor(before, self.vocabulary))
         return Prompt(
             context=tuple(context_ids(self.fim, following, kept, snippets)),
             suffix=tuple(following[:PINNED]),
             head=head,
         )
+
+    def _before_word(self, kept: Sequence[int], head: str) -> tuple[Sequence[int], str]:
+        """Tokens that stay before a word that the cursor stands in, and its beginning: it may be cut into others when
+        it goes on (`.re|a` and `.read|lines`)."""
+        while kept and len(head) < _WORD and (piece := self.vocabulary.text(kept[-1:])):
+            if not (_is_of_word(piece[-1]) and _is_of_word(head[:1])):
+                break
+            kept, head = kept[:-1], piece + head
+        return kept, head
 
     def _snippets(self, request: FillRequest, room: int) -> list[list[int]]:
         chosen: list[list[int]] = []
@@ -50,3 +63,7 @@ class CausalPrompt(PromptLayout):
                 break
             chosen.append(ids)
         return chosen
+
+
+def _is_of_word(letter: str) -> bool:
+    return letter.isalnum() or letter == "_"

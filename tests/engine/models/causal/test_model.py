@@ -171,3 +171,13 @@ def test_what_is_taken_back_at_the_cursor_is_no_line_break(model: Causal, prefix
     prompt = model.prompt(FillRequest(prefix=prefix, suffix="\n"))
     assert prompt.head.replace(" ", "") == head.replace(" ", "")
     assert bool(prompt.head) == bool(head)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "head"),
+    [("x = stream.rea", "rea"), ("x = a_1", "a_1"), ("x = value + 1", "1"), ("f(x)", ")"), ("x." + "n" * 60, "n" * 24)],
+)
+def test_a_word_that_the_cursor_stands_in_is_taken_back_whole(model: Causal, prefix: str, head: str):
+    prompt = model.prompt(FillRequest(prefix=prefix, suffix="\n"))
+    assert prompt.head == head
+    assert model.detokenize(prompt.context).endswith(prefix.removesuffix(head))
