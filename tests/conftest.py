@@ -2,6 +2,8 @@
 
 import os
 import re
+import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,20 @@ _SLOW = re.compile(
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="leave out files that need torch or start processes of ours")
     parser.addoption("--all-gaps", action="store_true", help="cut 20,000 gaps, not a sample (half an hour)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "processor_s(most): fails where the test takes more of the processor's seconds")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """By the clock on the wall nothing is bounded but what hangs: a busy machine is slow without being wrong."""
+    began = time.process_time()
+    result = yield
+    bound = item.get_closest_marker("processor_s")
+    assert bound is None or time.process_time() - began < bound.args[0], "It took too much of the processor's time."
+    return result
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -222,7 +222,7 @@ def test_a_language_can_be_switched_in_one_folder(tmp_path):
     assert configuration.why_off(outside, "python") == "Suggestions are switched off for python."
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.processor_s(20)
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

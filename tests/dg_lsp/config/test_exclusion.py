@@ -380,7 +380,7 @@ def test_a_link_from_one_workspace_folder_into_another_is_what_it_leads_to(tmp_p
     assert "out of the workspace" in excluded("outside.py")
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.processor_s(20)
 def test_patterns_take_no_time_however_they_are_written(tmp_path):
     (tmp_path / ".gitignore").write_text("*?" * 16 + "x\n" + "(" + "**/" * 50 + "a*" * 40 + "b\n*.gen.py\n")
     assert not excludes(tmp_path / ("a" * 35), tmp_path)
@@ -388,7 +388,7 @@ def test_patterns_take_no_time_however_they_are_written(tmp_path):
     assert excludes(tmp_path / "a.gen.py", tmp_path)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.processor_s(20)
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -402,7 +402,7 @@ def test_a_file_that_holds_too_much_is_named_and_hides_what_it_is_about(tmp_path
     assert why((tmp_path / "a.py").as_uri(), tmp_path) == f"{tmp_path / '.gitignore'} {reason}"
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.processor_s(20)
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no named pipes")
 def test_nobody_waits_for_what_is_no_file(tmp_path):
     os.mkfifo(tmp_path / ".dgignore")
@@ -422,7 +422,7 @@ def test_nobody_waits_for_what_is_no_file(tmp_path):
                 os.close(each)
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.processor_s(10)
 def test_a_chain_of_folders_takes_no_time_and_ends(tmp_path):
     deep = tmp_path
     for _ in range(300):

@@ -177,7 +177,7 @@ def test_a_hostile_file_costs_little(monkeypatch: pytest.MonkeyPatch):
     assert len(told({"/w/a.py": "from c import A\n", "/w/c.py": wide}, "/w/a.py", roots=("/w",))["A"]) > 200
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.processor_s(10)
 def test_a_text_that_a_grammar_takes_long_over_tells_nothing():
     """Each of its lines is read again for all before it."""
     endless = "\\\n" * 64_000
@@ -185,7 +185,7 @@ def test_a_text_that_a_grammar_takes_long_over_tells_nothing():
     assert told({"/w/a.py": f"from b import f\n{endless}", "/w/b.py": "def f(): pass\n"}, "/w/a.py") == {}
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.processor_s(10)
 def test_a_chain_of_any_length_is_kept_by_its_beginnings():
     text = f"lib.tools.f\n{'lib.' * 16_000}lib\nlib.tools.f"
     tracemalloc.start()
@@ -198,7 +198,7 @@ def test_a_chain_of_any_length_is_kept_by_its_beginnings():
     assert peak < 5_000_000
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.processor_s(10)
 @pytest.mark.parametrize(
     "between",
     [
@@ -231,7 +231,7 @@ def test_a_signature_is_one_line(head: str, expected: str):
     assert told(files, "/w/a.py")["f"] == expected
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.processor_s(10)
 def test_names_that_are_passed_on_are_looked_up_and_not_looked_for():
     names = [f"n{number}" for number in range(2000)]
     files = {
@@ -272,7 +272,7 @@ def test_a_file_is_read_once_for_all_that_is_imported_from_it():
     assert [each.text for each in known.of("/w/a.py", imported, "python", ("/w",))] == ["f = 2"]
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.processor_s(10)
 @pytest.mark.parametrize(
     "script",
     [f"var {','.join(f'a{n}' for n in range(8000))}\n", "".join(f"function a{n}() {{}}\n" for n in range(8000))],

@@ -137,7 +137,7 @@ def test_any_text_has_an_answer(text: str, cursor: int):
         assert found.text
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.processor_s(20)
 @pytest.mark.parametrize(
     "part", ["a,", "from a import (\n", "__all__ = [\n", "import \n", "from a import b,\n", "(", "a."]
 )

@@ -40,7 +40,7 @@ def test_only_line_ends_become_others(old: str, new: str, line_end: str):
     assert with_line_feeds(with_old_line_ends(old, new, line_end)) == new
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.processor_s(10)
 @pytest.mark.parametrize("ends", ["\r\n", "\n", "\r\n\n", "\r\n\r"])
 def test_lines_that_are_all_the_same_take_no_time(ends: str):
     old = "(\r\n" + ends * 10_000 + ")\r\n"

@@ -70,7 +70,7 @@ def test_what_is_replaced_makes_the_new_text_of_the_old(old: str, new: str):
     assert text == new
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.processor_s(10)
 def test_what_is_all_alike_takes_no_time():
     for old, new in (("." * 2000, ".x" * 1000), ("." * 1000, ".x" * 1000), ("ab " * 600, "b a " * 450)):
         assert "".join(now for _, _, now in replaced(old, new))
