@@ -95,9 +95,7 @@ class Vocabulary:
 
 
 def _while_starting(order: list[int], first: int, spelled: list[bytes], head: bytes) -> list[int]:
-    last = first
-    while last < len(order) and spelled[order[last]].startswith(head):
-        last += 1
+    last = bisect_left(order, True, lo=first, key=lambda token: not spelled[token].startswith(head))
     return order[first:last]
 
 
