@@ -91,33 +91,37 @@ class _Likeliest:
         self.done = False
         self._head, self._answer, self._is_done = head, answer, is_done
         self._values = self._tokens = list[list[float]]()
-        self._logits = self._total = torch.empty(0)
+        self._logits = torch.empty(0)
 
     def look(self, logits: torch.Tensor) -> None:
         """[1 + N, V], of what follows the text, and each token of a tree."""
         self._logits = logits
-        said = logits.topk(2)
-        self._total = logits.logsumexp(dim=-1, keepdim=True)
-        self._values, self._tokens = (said.values - self._total).tolist(), said.indices.tolist()
+        likeliest = logits.topk(2)
+        self._values, self._tokens = likeliest.values.tolist(), likeliest.indices.tolist()
 
     def next(self, at: int) -> int | None:
-        """The token that the model says after a node of the tree; None at the end."""
+        """The token that is said after one of the tree; None where none is any more."""
         if self.done:
             return None
         row = at - ROOT
-        (log, other_log), (token, other) = self._values[row], self._tokens[row]
+        (value, other_value), (token, other) = self._values[row], self._tokens[row]
         if token in self._head.ends:
             self.done = self._answer.ended = True
             return None
-        self._say(int(token), log, (other_log, int(other)))
+        total = self._total(row)
+        self._say(int(token), value - total, (other_value - total, int(other)))
         return int(token)
 
     def take(self, at: int, token: int) -> None:
-        """Append a token without asking the model."""
+        """Say a token, whatever is likely."""
         row = at - ROOT
-        log = float(self._logits[row, token] - self._total[row, 0])
-        rank = 1 if self._tokens[row][0] == token else 0
-        self._say(token, log, (self._values[row][rank], int(self._tokens[row][rank])))
+        total, rank = self._total(row), 1 if self._tokens[row][0] == token else 0
+        other = self._values[row][rank] - total, int(self._tokens[row][rank])
+        self._say(token, float(self._logits[row, token]) - total, other)
+
+    def _total(self, row: int) -> float:
+        """Of the rows that are said alone: most of a tree's are not."""
+        return float(self._logits[row].logsumexp(0))
 
     def _say(self, token: int, log: float, other: tuple[float, int]) -> None:
         self._answer.ids.append(token)
