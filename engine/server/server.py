@@ -133,7 +133,6 @@ class EngineServer:
             engine=__version__,
             pid=os.getpid(),
             model=self._settings.model,
-            auto=self._settings.auto,
             device=self._settings.device,
             state=ending if self._ending.is_set() else self._state,
         )
@@ -154,6 +153,7 @@ class EngineServer:
             engine=__version__,
             protocol=VERSION,
             model=self._settings.model,
+            auto=self._settings.auto,
             device=info.device if info else self._settings.device,
             instructions=info.instructions if info else None,
             parameters=info.parameters if info else None,
