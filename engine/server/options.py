@@ -47,4 +47,4 @@ def check_options(options: EngineOptions) -> None:
     if options.model.startswith(REMOTE):
         server_address(options.model)
     elif not options.model.startswith(ORACLE):
-        find(options.model)
+        find(resolved(options.model))

@@ -18,7 +18,7 @@ from engine.models.checkpoints.catalog import models_dir
 from engine.models.checkpoints.choice import Hardware, choose, fill_ms, resolved, tell_once
 from engine.models.checkpoints.coders import CODERS
 from engine.models.checkpoints.measured import FillTimes
-from engine.server.options import named_from_here
+from engine.server.options import check_options, named_from_here
 from engine.server.settings import EngineOptions
 from tests.engine.coder import write_coder
 
@@ -110,6 +110,12 @@ def test_an_engine_is_started_with_what_was_chosen(monkeypatch: pytest.MonkeyPat
     assert named_from_here(EngineOptions()).model == "coder-1.5b"
     monkeypatch.setattr(choice, "this_hardware", lambda: replace(ROOMY, cores=1))
     assert named_from_here(EngineOptions()).model == "bundled"
+
+
+@pytest.mark.parametrize("names", [[], ["coder-0.5b"]])
+def test_an_engine_that_is_to_choose_is_not_refused(names: list[str]):
+    have(*names)
+    check_options(EngineOptions())
 
 
 def test_a_restarted_engine_chooses_anew_where_nobody_named_a_model(monkeypatch: pytest.MonkeyPatch):
