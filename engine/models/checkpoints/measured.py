@@ -37,9 +37,8 @@ class FillTimes:
 
 def measured_ms(name: str) -> float | None:
     """About what a suggestion took here lately; None: nobody knows."""
-    found = _read().get(name)
     try:
-        ms, at = (float(each) for each in found)
+        ms, at = map(float, _read().get(name, ()))
     except (TypeError, ValueError):
         return None
     return ms if 0 <= time.time() - at < _HEEDED_S and ms > 0 else None

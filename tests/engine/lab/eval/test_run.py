@@ -420,9 +420,9 @@ def test_the_command_fills_reserved_gaps(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "Give either"),
+        ([], "Give a file of tasks"),
         (["--holes", "reported", "--lang", "python"], "belongs to a folder"),
-        (["tasks.jsonl", "--holes", "."], "Give either"),
+        (["tasks.jsonl", "--holes", "."], "Give a file of tasks"),
         (["tasks.jsonl", "--lang", "python"], "--lang belongs to --holes"),
         (["missing.jsonl"], "missing.jsonl"),
         (["tasks.jsonl", "--row", "wide"], "wide"),

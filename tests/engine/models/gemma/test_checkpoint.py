@@ -7,8 +7,6 @@ import torch
 from transformers import DiffusionGemmaForBlockDiffusion
 
 from engine.common.errors import ModelError
-from engine.common.request import FillRequest
-from engine.fill.loading import load
 from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.directory import Checkpoint
 from engine.models.checkpoints.placement import Placement
@@ -121,12 +119,6 @@ def test_any_text_survives_the_tokenizer(released: Path):
     tokenizer = read_tokenizer(read_checkpoint(released, "tiny"))
     text = "x = '😋'\r\n\tself.é"
     assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False).ids) == text
-
-
-def test_the_bundled_model_is_told_that_a_file_ends_whatever_its_line_ends():
-    model = load("bundled").model
-    crlf, lf = (model.prompt(FillRequest(prefix="x = ", suffix=suffix)) for suffix in ("1\r\n", "1\n"))
-    assert crlf == lf
 
 
 def test_a_damaged_tokenizer_is_refused(changeable: Path):

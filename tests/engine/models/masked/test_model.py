@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from engine.common.request import FillRequest
 from engine.fill.loading import load
 from engine.models import kv_cache
 from engine.models.base import Rows
@@ -83,13 +82,6 @@ def test_any_text_survives_the_tokens(folder: Path, layout: Layout, text: str):
     ids = model.tokenize(text)
     assert model.detokenize(ids) == text
     assert not set(ids) & {*model.info.forbidden_ids, model.info.pad_id, model.info.noise.mask_id}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_file_ends_behind_its_last_line_whatever_its_line_ends(folder: Path, layout: Layout):
-    model = model_of(folder, layout)
-    crlf, lf = (model.prompt(FillRequest(prefix="x = ", suffix=suffix)) for suffix in ("1\r\n", "1\n"))
-    assert crlf == lf
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
