@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import islice
@@ -18,6 +19,8 @@ from engine.syntax.tree import Trees, plain
 from engine.syntax.validator import Validator
 from engine.syntax.verdict import Verdict
 
+_ENDS_LINE = re.compile(r"[\s)\]};,:]*")
+"""What else may follow where closers end a line."""
 Fits = Callable[[ValidatedFill], bool]
 _TRIED = 4
 """Ends of a fill that are left out, or closers after a gap that are, to see what is whole then."""
@@ -83,7 +86,8 @@ class GapCheck:
     def _closing(self, fill: str, count: int, budget: Budget) -> Iterator[ValidatedFill]:
         """A fill in the place of closers after the gap; it may say again what follows them, too."""
         for left in islice(without_ends(self._before, fill, self._after[count:], blanks=False), 1):
-            if not _goes_on(self._before + left, fill[len(left) :]):
+            rest = self._line[count + len(fill) - len(left) :]
+            if _ENDS_LINE.fullmatch(rest) and not _goes_on(self._before + left, fill[len(left) :]):
                 yield self._as(left, budget, count)
         yield self._as(fill, budget, count)
 

@@ -21,21 +21,17 @@ FILES = sorted([*(CASES / "gaps").iterdir(), *(CASES / "syntax").iterdir()])
 LEFT = {
     "build.toml": 3,
     "Cart.php": 1,
-    "deploy.sh": 3,
+    "deploy.sh": 1,
     "grid.cpp": 1,
-    "guide.md": 1,
     "list.c": 3,
     "menu.json": 1,
-    "notes.md": 2,
-    "page.html": 1,
     "parser.js": 2,
     "pool.go": 1,
     "queue.go": 1,
     "ring.c": 1,
     "service.toml": 5,
-    "Shelf.cs": 1,
     "tree.lua": 3,
-    "words.py": 2,
+    "words.py": 1,
 }
 """Gaps of 20,034, by file and each counted once, of which neither the file nor a part that is meant comes: the closer
 that an editor added stands twice where the file parses with it, too (a bracket or quote without a partner in a comment
@@ -99,6 +95,7 @@ STAYS = [
     ("yaml", "a: it▮'s\n", " isn't what it"),
     ("toml", "a = [▮]\n", '"]"'),
     ("json", '{"a": [▮]}\n', '"]", "}"'),
+    ("html", "<▮:after {}</style>\n", "style>p > a:"),
     ("json", '{"a": [\n  { "b": "c▮"d": 1 }\n]}\n', '", "e": 1 },'),
     ("markdown", "See `a▮` (b).\n", " => (c)"),
     ("markdown", "(see ▮)\n", "`f)` there"),
