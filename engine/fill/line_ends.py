@@ -28,12 +28,15 @@ def in_line_feeds(
     @wraps(work)
     def converted(model: Model, request: FillRequest, *args: P.args, **more: P.kwargs) -> Filling:
         plain = with_line_feeds_alone(request)
-        filled = yield from work(model, plain, *args, **more)
-        if plain is request:
-            return filled
-        return replace(filled, candidates=tuple(_ended(request, each) for each in filled.candidates))
+        filling = work(model, plain, *args, **more)
+        return filling if plain is request else _with_its_ends(request, filling)
 
     return converted
+
+
+def _with_its_ends(request: FillRequest, filling: Filling) -> Filling:
+    filled = yield from filling
+    return replace(filled, candidates=tuple(_ended(request, each) for each in filled.candidates))
 
 
 def with_line_feeds_alone(request: FillRequest) -> FillRequest:

@@ -16,7 +16,7 @@ from engine.fill.answering import answering
 from engine.fill.executor import drive
 from engine.models.adapters.index import Adapters
 from engine.models.addressed import open_addressed
-from engine.models.base import Model, check_info
+from engine.models.base import Model, check_info, check_prompt
 from engine.models.checkpoints.catalog import find
 from engine.models.checkpoints.choice import resolved
 from engine.models.checkpoints.directory import first_line, reading
@@ -29,7 +29,6 @@ _QUICK_NBYTES = 1 << 30
 _DRAFTED_FROM = 1_000_000_000
 """Parameters of a model that checks drafts, from which on a pass costs more than the bundled model's canvases, which
 save one or two."""
-_TRIAL = FillRequest(prefix="def f(x):\n    return ", suffix="\n", language="python")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +90,6 @@ def load(name: str = AUTO, device: Device = "auto", on_percent: OnPercent | None
     began, name = time.perf_counter(), resolved(name)
     with _failures(f"Loading {name}", "close other programs, or use a smaller model"):
         model = open_addressed(name) or _load(name, device, on_percent)
-        with reading(f"The tokenizer of {name}"):
-            # Now, as what is wrong with a tokenizer or a chat template may show only when they are used.
-            model.prompt(_TRIAL)
-            check_info(model.info)
     return Infiller(adapters=Adapters(model), load_ms=(time.perf_counter() - began) * 1000)
 
 
@@ -105,6 +100,8 @@ def _load(name: str, device: Device, on_percent: OnPercent | None) -> Model:
         if name != BUNDLED or placement.device != "cpu":
             torch_import.complete()
         model = family_named(checkpoint.family).open(checkpoint, placement, on_percent or show)
+        check_prompt(model)
+        check_info(model.info)
     if model.info.length == "causal" and model.info.parameters >= _DRAFTED_FROM:
         model.draft_with(_load(BUNDLED, "cpu", lambda percent: None))
     return model

@@ -8,7 +8,8 @@ from pathlib import Path
 from engine.common import torch_import
 from engine.common.names import ORACLE
 from engine.common.server_address import REMOTE
-from engine.models.base import Model
+from engine.models.base import Model, check_info, check_prompt
+from engine.models.checkpoints.directory import reading
 
 
 def open_addressed(name: str) -> Model | None:
@@ -30,7 +31,11 @@ def _open_remote(name: str) -> Model:
     from engine.models.remote.opening import open_remote
 
     torch_import.complete()
-    return open_remote(name)
+    model = open_remote(name)
+    with reading(f"The tokenizer of {name}"):
+        check_prompt(model)
+        check_info(model.info)
+    return model
 
 
 _ADDRESSED: dict[str, Callable[[str], Model]] = {ORACLE: _open_oracle, REMOTE: _open_remote}

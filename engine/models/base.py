@@ -111,6 +111,11 @@ class ModelInfo:
     """How sure the model is at first sight of a gap of each width, under `calibrated`; None: as published."""
 
 
+def check_prompt(model: Model) -> None:
+    """Lay out a small request: what is wrong with a tokenizer or a chat template may show only when they are used."""
+    model.prompt(FillRequest(prefix="def f(x):\n    return ", suffix="\n", language="python"))
+
+
 def check_info(info: ModelInfo) -> None:
     """Raises ModelError for numbers that no gap can be filled with: files may hold anything."""
     sampling = info.sampling

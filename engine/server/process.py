@@ -131,7 +131,7 @@ async def _serve(settings: EngineOptions, why_no_log: str) -> bool:
     if not settings.model.startswith(ORACLE):
         # Most of the way to a first answer; it can begin during the first client's handshake.
         threading.Thread(target=_import_loader, name="imports", daemon=True).start()
-    server = EngineServer(settings, load, why_no_log, _advice if settings.model == BUNDLED else str)
+    server = EngineServer(settings, load, why_no_log, _advice if settings.auto and settings.model == BUNDLED else str)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Windows has no handlers on the loop; there Ctrl-C ends the loop by an exception.
         with contextlib.suppress(NotImplementedError):

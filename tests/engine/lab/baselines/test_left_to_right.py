@@ -111,7 +111,7 @@ def test_rows_that_a_model_has_not_got_what_for_are_left_out_or_refused(model: D
     assert "left to right" not in names
     assert "generate" not in names
     assert "causal" not in names
-    assert len(told) == 5
+    assert len(told) == 7
     assert "no causal encoder" in told[0]
     for rows in (chosen_rows(["left to right"]), chosen_rows(["generate"])):
         with pytest.raises(BadInput, match="leave it out"):
