@@ -36,7 +36,9 @@ def in_line_feeds(
 
 def _with_its_ends(request: FillRequest, filling: Filling) -> Filling:
     filled = yield from filling
-    return replace(filled, candidates=tuple(_ended(request, each) for each in filled.candidates))
+    line_end = dominant_line_end(request.prefix + request.old + request.suffix)
+    pairs = _pairs(request.prefix + request.suffix)
+    return replace(filled, candidates=tuple(_ended(request, each, line_end, pairs) for each in filled.candidates))
 
 
 def with_line_feeds_alone(request: FillRequest) -> FillRequest:
@@ -68,12 +70,10 @@ def with_line_feeds_alone(request: FillRequest) -> FillRequest:
     )
 
 
-def _ended(request: FillRequest, candidate: Candidate) -> Candidate:
-    line_end = dominant_line_end(request.prefix + request.old + request.suffix)
+def _ended(request: FillRequest, candidate: Candidate, line_end: str, pairs: list[int]) -> Candidate:
     if request.task in ("rewrite", "fix"):
         return replace(candidate, text=with_old_line_ends(request.old, candidate.text, line_end))
     if candidate.replaces is not UNSET:
-        pairs = _pairs(request.prefix + request.suffix)
         start, end = (_original(at, pairs) for at in candidate.replaces)
         candidate = replace(candidate, replaces=(start, end))
     if line_end != "\r\n":

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from engine.common.request import FillRequest
+from engine.fill.rewriting.conversation import indent_of
 from engine.fill.rewriting.surroundings import indent_of_line, is_import
 
 _DEFINITION = re.compile(
@@ -86,7 +87,7 @@ def _unknown_names(request: FillRequest, new: str) -> list[str]:
     if request.language != "python":
         return []
     try:
-        tree = ast.parse(textwrap.dedent(_indent_before(request) + new))
+        tree = ast.parse(textwrap.dedent(indent_of(request) + new))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     used, known = dict[str, None](), set(dir(builtins))
@@ -106,11 +107,6 @@ def _unknown_names(request: FillRequest, new: str) -> list[str]:
             known.add(node.name)
     file = f"{request.prefix}\n{request.old}\n{request.suffix}"
     return [name for name in used if name not in known and not _stands_in(name, file)]
-
-
-def _indent_before(request: FillRequest) -> str:
-    line = request.prefix[request.prefix.rfind("\n") + 1 :]
-    return "" if line.strip() else line
 
 
 def _lost_keywords(request: FillRequest, new: str, rest: str) -> list[str]:

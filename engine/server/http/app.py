@@ -23,7 +23,7 @@ from engine.common.request import Filled, FillRequest
 from engine.common.server_address import REMOTE, server_address
 from engine.server.connection import Host
 from engine.server.http import fim, llamacpp, openai
-from engine.server.http.bodies import ChatBody, CompletionBody, HttpError, InfillBody, read_body
+from engine.server.http.bodies import ChatBody, CompletionBody, HttpError, InfillBody, OpenAIBody, read_body
 from engine.server.http.endings import LATE, NOTHING, Completed, Endings, Settling, completed
 from engine.server.http.fills import HttpFills
 from engine.server.http.gate import OPEN_TO_ALL
@@ -113,10 +113,20 @@ class HttpApp:
             await self._load(arrived)
             return _json(completion.whole([LATE], 0))
         replies = self._fills.fill(wanted, drafts=body.stream is True and _stands(wanted), arrived=arrived)
+        return await self._completed(body, replies, wanted, endings, completion)
+
+    async def _completed(
+        self,
+        body: OpenAIBody,
+        replies: AsyncGenerator[EngineMessage],
+        wanted: FillRequest,
+        endings: Endings,
+        completion: openai.Completion | openai.ChatCompletion,
+    ) -> Response:
+        """The whole answer, or a stream of it."""
         if body.stream:
-            with_usage = body.stream_options is not None and body.stream_options.include_usage is True
             first = await _first(replies)
-            events = self._completion_events(first, replies, wanted, endings, completion, with_usage=with_usage)
+            events = self._completion_events(first, replies, wanted, endings, completion, with_usage=body.with_usage)
             return EventStream(events, replies, openai.error_object, last=b"data: [DONE]\n\n")
         filled, answers = await _answers(replies, endings, wanted)
         return _json(completion.whole(answers, filled.context_tokens if filled else 0))
@@ -127,10 +137,12 @@ class HttpApp:
         replies: AsyncGenerator[EngineMessage],
         wanted: FillRequest,
         endings: Endings,
-        completion: openai.Completion,
+        completion: openai.Completion | openai.ChatCompletion,
         *,
         with_usage: bool,
     ) -> Events:
+        for begun in completion.begin():
+            yield begun
         settling = Settling(endings)
         async for message in _chained(first, replies):
             if isinstance(message, Drafted):
@@ -140,7 +152,8 @@ class HttpApp:
             filled, answers = _finished(message, endings, wanted)
             for index, each in enumerate(answers):
                 text = each.text if index else settling.rest(each.text)
-                yield completion.end(index, text, each)
+                for left in completion.end(index, text, each):
+                    yield left
             if with_usage:
                 yield completion.usage(answers, filled.context_tokens if filled else 0)
 
@@ -152,37 +165,7 @@ class HttpApp:
         completion = openai.ChatCompletion(self._model)
         # Typing goes first, as before every edit.
         replies = self._fills.fill(wanted, drafts=body.stream is True, arrived=arrived, priority="background")
-        if body.stream:
-            with_usage = body.stream_options is not None and body.stream_options.include_usage is True
-            first = await _first(replies)
-            events = self._chat_events(first, replies, wanted, endings, completion, with_usage=with_usage)
-            return EventStream(events, replies, openai.error_object, last=b"data: [DONE]\n\n")
-        filled, answers = await _answers(replies, endings, wanted)
-        return _json(completion.whole(answers[0], filled.context_tokens if filled else 0))
-
-    async def _chat_events(
-        self,
-        first: EngineMessage,
-        replies: AsyncGenerator[EngineMessage],
-        wanted: FillRequest,
-        endings: Endings,
-        completion: openai.ChatCompletion,
-        *,
-        with_usage: bool,
-    ) -> Events:
-        yield completion.begin()
-        settling = Settling(endings)
-        async for message in _chained(first, replies):
-            if isinstance(message, Drafted):
-                if text := settling.more(message.draft):
-                    yield completion.piece(text)
-                continue
-            filled, (answer, *_) = _finished(message, endings, wanted)
-            if text := settling.rest(answer.text):
-                yield completion.piece(text)
-            yield completion.end(answer)
-            if with_usage:
-                yield completion.usage(answer, filled.context_tokens if filled else 0)
+        return await self._completed(body, replies, wanted, endings, completion)
 
     async def _models(self, _: Request) -> Response:
         return _json(openai.models(self._model, self._since, llamacpp.about(self._host.status())))

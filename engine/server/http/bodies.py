@@ -154,6 +154,17 @@ class StreamOptions(Struct, frozen=True, kw_only=True):
     include_usage: bool | None = None
 
 
+class OpenAIBody(RequestBody, frozen=True, kw_only=True):
+    """What bodies of OpenAI's API have in common."""
+
+    stream_options: StreamOptions | None = None
+
+    @property
+    def with_usage(self) -> bool:
+        """Whether a stream ends with the number of tokens."""
+        return self.stream_options is not None and self.stream_options.include_usage is True
+
+
 class ContentPart(Struct, frozen=True, kw_only=True):
     type: str
     text: str = ""
@@ -176,13 +187,12 @@ class ResponseFormat(Struct, frozen=True, kw_only=True):
     type: str = "text"
 
 
-class ChatBody(RequestBody, frozen=True, kw_only=True):
+class ChatBody(OpenAIBody, frozen=True, kw_only=True):
     """The body of `POST /v1/chat/completions`."""
 
     messages: Annotated[list[MessageBody], Meta(min_length=1, max_length=256)]
     max_completion_tokens: int | None = None
     response_format: ResponseFormat | None = None
-    stream_options: StreamOptions | None = None
 
     def chat_request(self) -> FillRequest:
         """The conversation. Raises HttpError."""
@@ -201,13 +211,12 @@ class ChatBody(RequestBody, frozen=True, kw_only=True):
         )
 
 
-class CompletionBody(RequestBody, frozen=True, kw_only=True):
+class CompletionBody(OpenAIBody, frozen=True, kw_only=True):
     """The body of `POST /v1/completions`."""
 
     prompt: str | list[Any]
     suffix: str | None = None
     logprobs: bool | int | None = None
-    stream_options: StreamOptions | None = None
 
     @property
     def text(self) -> str:

@@ -44,13 +44,17 @@ class Completion:
         choices = [self._choice(index, answer.text, answer) for index, answer in enumerate(answers)]
         return {**self._head, "choices": choices, "usage": _usage(answers, prompt_tokens)}
 
+    def begin(self) -> list[dict[str, Any]]:
+        """What comes first of a streamed one."""
+        return []
+
     def piece(self, text: str) -> dict[str, Any]:
         """A part of the first choice, which goes on."""
         return {**self._head, "choices": [self._choice(0, text, None)]}
 
-    def end(self, index: int, text: str, answer: Completed) -> dict[str, Any]:
+    def end(self, index: int, text: str, answer: Completed) -> list[dict[str, Any]]:
         """What is left of a choice."""
-        return {**self._head, "choices": [self._choice(index, text, answer)]}
+        return [{**self._head, "choices": [self._choice(index, text, answer)]}]
 
     def usage(self, answers: Sequence[Completed], prompt_tokens: int) -> dict[str, Any]:
         """What comes last where it was asked for."""
@@ -72,28 +76,29 @@ class ChatCompletion:
     def __init__(self, model: str) -> None:
         self._head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
 
-    def whole(self, answer: Completed, prompt_tokens: int) -> dict[str, Any]:
+    def whole(self, answers: Sequence[Completed], prompt_tokens: int) -> dict[str, Any]:
         """All of it."""
+        answer = answers[0]
         message = {"role": "assistant", "content": answer.text, "refusal": None}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _REASONS[answer.reason]}
         usage = _usage([answer], prompt_tokens)
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage}
 
-    def begin(self) -> dict[str, Any]:
+    def begin(self) -> list[dict[str, Any]]:
         """What comes first of a streamed one."""
-        return self._chunk({"role": "assistant", "content": ""})
+        return [self._chunk({"role": "assistant", "content": ""})]
 
     def piece(self, text: str) -> dict[str, Any]:
         """A part, after which it goes on."""
         return self._chunk({"content": text})
 
-    def end(self, answer: Completed) -> dict[str, Any]:
-        """After all parts."""
-        return self._chunk({}, _REASONS[answer.reason])
+    def end(self, _index: int, text: str, answer: Completed) -> list[dict[str, Any]]:
+        """What is left of the answer, and why it ends."""
+        return [*([self.piece(text)] if text else []), self._chunk({}, _REASONS[answer.reason])]
 
-    def usage(self, answer: Completed, prompt_tokens: int) -> dict[str, Any]:
+    def usage(self, answers: Sequence[Completed], prompt_tokens: int) -> dict[str, Any]:
         """What comes last where it was asked for."""
-        return {**self._chunk({}), "choices": [], "usage": _usage([answer], prompt_tokens)}
+        return {**self._chunk({}), "choices": [], "usage": _usage(answers, prompt_tokens)}
 
     def _chunk(self, delta: dict[str, str], reason: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
