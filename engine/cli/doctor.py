@@ -23,14 +23,15 @@ from engine.cli.options import device_option, json_option, model_option
 from engine.common import runtime_paths
 from engine.common.errors import EngineError
 from engine.common.exits import FAILURE, one_line_errors
-from engine.common.names import ORACLE, Device, rooted
+from engine.common.names import Device, rooted
 from engine.common.processes import working_dir
 from engine.common.request import FillRequest
-from engine.common.server_address import REMOTE, destination, server_address
+from engine.common.server_address import destination
 from engine.common.sizes import binary_bytes, decimal_bytes
 from engine.common.terminal import shown
 from engine.common.wording import counted, wrapped
 from engine.models.adapters.metadata import all_adapters, read_metadata
+from engine.models.addressed import model_address
 from engine.models.checkpoints.catalog import find
 from engine.models.checkpoints.choice import choose
 
@@ -135,10 +136,8 @@ def _torch() -> str:
 
 
 def _model(name: str) -> str:
-    if name.startswith(ORACLE):
-        return name
-    if name.startswith(REMOTE):
-        return f"{server_address(name).name}, run by a server"
+    if address := model_address(name):
+        return address.about
     checkpoint, choice = find(name), choose()
     why = f"; {choice.why}" if choice.name == name else ""
     size = f"{checkpoint.parameters / 1e6:,.1f} M parameters, {decimal_bytes(checkpoint.nbytes)}"
@@ -154,10 +153,8 @@ def _placed(model: str, device: str) -> str:
 def _device(model: str, device: str) -> str:
     import torch
 
-    if model.startswith(ORACLE):
-        return "cpu, for the test model"
-    if model.startswith(REMOTE):
-        return f"a server's; {destination(model)}"
+    if address := model_address(model):
+        return address.device
     where = _placed(model, device)
     if where.startswith("cuda"):
         return f"{where}, {torch.cuda.get_device_name(where)}"
@@ -173,12 +170,12 @@ def _numbers() -> str:
 def _products(model: str, device: str) -> str:
     from engine.models.quantized.layers import product_ways
 
-    return product_ways("cpu" if model.startswith((ORACLE, REMOTE)) else _placed(model, device))
+    return product_ways("cpu" if model_address(model) else _placed(model, device))
 
 
 def _memory(model: str, device: str) -> str:
     free = psutil.virtual_memory().available
-    if model.startswith((ORACLE, REMOTE)):
+    if model_address(model):
         return f"{binary_bytes(free)} free"
     from engine.models.checkpoints.placement import memory_plan, place, this_machine
 

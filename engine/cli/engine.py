@@ -14,9 +14,8 @@ from engine.common.client import EngineFailure, NoAnswer, ask
 from engine.common.exits import FAILURE, one_line_errors
 from engine.common.http_address import http_address
 from engine.common.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
-from engine.common.names import AUTO, ORACLE
+from engine.common.names import AUTO
 from engine.common.options import FiniteRange, OrderedGroup
-from engine.common.server_address import REMOTE
 from engine.common.sizes import binary_bytes
 from engine.common.terminal import shown_name
 from engine.common.wording import counted, wrapped
@@ -126,6 +125,7 @@ def stop() -> None:
 def restart(**given: Any) -> None:
     """Stop the engine, if one runs, and start one in the background. It keeps its options, unless they are given here
     or the engine does not answer."""
+    from engine.models.addressed import model_address
     from engine.server import stopping
     from engine.server.options import chosen_options
 
@@ -141,7 +141,7 @@ def restart(**given: Any) -> None:
         if not before.http or http_address(before.http).port != address.port:
             # The running engine may still use the address.
             bound(address).close()
-    if settings.device == "cuda" and not settings.model.startswith((REMOTE, ORACLE)):
+    if settings.device == "cuda" and model_address(settings.model) is None:
         # This check takes seconds; a new engine reports the problem itself.
         import torch
 

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from engine.cli.options import MAX_SEED, device_option, json_option, model_option
 from engine.common.errors import BadInput
 from engine.common.exits import interruptible, one_line_errors
-from engine.common.names import ORACLE, Device
+from engine.common.names import Device
 from engine.common.options import A_PATH
 
 if TYPE_CHECKING:
@@ -191,11 +191,12 @@ def chosen_tasks(
 
 def _weights(name: str) -> str:
     """A fingerprint of a model's weights and settings."""
+    from engine.models.addressed import model_address
     from engine.models.checkpoints.catalog import find
     from engine.models.checkpoints.pull import PATTERNS
 
-    if name.startswith(ORACLE):
-        return _fingerprint([Path(name.removeprefix(ORACLE))])
+    if address := model_address(name):
+        return _fingerprint(address.files)
     path = find(name).path
     # Without the model card and plots.
     files = {file for pattern in PATTERNS for file in path.glob(pattern)} if path.is_dir() else {path}

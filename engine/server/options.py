@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from engine.common.credentials import http_token
 from engine.common.errors import BadInput
 from engine.common.http_address import http_address
-from engine.common.names import AUTO, ORACLE, check_device, rooted
+from engine.common.names import AUTO, check_device, rooted
 from engine.common.processes import at_home, working_dir
-from engine.common.server_address import REMOTE, server_address
+from engine.models.addressed import model_address
 from engine.models.checkpoints.catalog import find
 from engine.models.checkpoints.choice import resolved
 from engine.server.http.opening import check_extra
@@ -44,7 +44,5 @@ def check_options(options: EngineOptions) -> None:
         check_extra()
         http_token(http_address(options.http), options.http_token_file)
     check_device(options.device)
-    if options.model.startswith(REMOTE):
-        server_address(options.model)
-    elif not options.model.startswith(ORACLE):
+    if model_address(options.model) is None:
         find(resolved(options.model))

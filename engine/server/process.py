@@ -23,8 +23,9 @@ from msgspec.structs import replace
 from engine.common import runtime_paths, torch_import
 from engine.common.client import welcome
 from engine.common.errors import BadInput, EngineError, unquoted
-from engine.common.names import AUTO, BUNDLED, ORACLE, Device
+from engine.common.names import AUTO, BUNDLED, Device
 from engine.common.version import __version__
+from engine.models.addressed import model_address
 from engine.server import memory
 from engine.server.server import EngineServer
 from engine.server.settings import EngineOptions
@@ -128,7 +129,8 @@ async def _serve(settings: EngineOptions, why_no_log: str) -> bool:
 
     memory.share_one_heap()
     torch_import.defer()
-    if not settings.model.startswith(ORACLE):
+    address = model_address(settings.model)
+    if address is None or not address.is_test:
         # Most of the way to a first answer; it can begin during the first client's handshake.
         threading.Thread(target=_import_loader, name="imports", daemon=True).start()
     server = EngineServer(settings, load, why_no_log, _advice if settings.auto and settings.model == BUNDLED else str)

@@ -18,9 +18,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from engine.common.messages import Drafted, EngineMessage, Failed, FillReply
-from engine.common.names import ORACLE
 from engine.common.request import Filled, FillRequest
-from engine.common.server_address import REMOTE, server_address
+from engine.models.addressed import model_address
 from engine.server.connection import Host
 from engine.server.http import fim, llamacpp, openai
 from engine.server.http.bodies import ChatBody, CompletionBody, HttpError, InfillBody, OpenAIBody, read_body
@@ -222,10 +221,8 @@ class EventStream(Response):
 
 def shown_name(model: str) -> str:
     """A model's name as clients see it: of a folder its own, and nothing of where it lies."""
-    if model.startswith(REMOTE):
-        return server_address(model).model
-    if model.startswith(ORACLE):
-        return ORACLE.rstrip(":")
+    if address := model_address(model):
+        return address.public_name
     return PurePath(model).name if PurePath(model).is_absolute() else model
 
 
