@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engine.common.request import Cell, Draft, Syntax
-from engine.fill.causal_decoding import Reach, Said, decode
+from engine.fill.causal_decoding import Reach, decode
 from engine.fill.draft_sources import DraftSources
 from engine.fill.draft_tree import likeliest
 from engine.fill.ends import Ends
 from engine.fill.executor import Work
 from engine.fill.gap import Gap
+from engine.fill.greedy import Said, likeliest_other
 from engine.fill.hypotheses import NO_ROW, Hypothesis, shortened
 from engine.fill.tokens import token_bounds
 from engine.fill.validation import belonging, checked, validated_fills
@@ -118,24 +119,18 @@ def _hypothesis(gap: Gap, ends: Ends, said: Said, *, broken: bool = False) -> Hy
 
 
 def _other(gap: Gap, ends: Ends, found: Sequence[Said], wrong_at: Mapping[int, int]) -> Said | None:
-    """How the likeliest way begins that was not taken yet: what was said up to a token, and another one there.
-    `wrong_at`: where in the text of some of them a problem begins, after which another token helps nobody."""
-    taken = {tuple(said.ids[: at + 1]) for said in found for at in range(len(said.ids))}
-    ways: list[tuple[float, Said]] = []
-    for number, said in enumerate(found):
-        text, bounds = gap.text(said.ids), token_bounds(gap.model, said.ids)
-        # Where only what follows the cursor was said, something else may be on the way to it.
-        end = ends.cut(text) or len(text)
-        end = min(end, wrong_at.get(number, end) + 1)
-        for at, (log, token) in enumerate(said.others):
-            in_gap = 0 <= bounds[at] - len(gap.prompt.head) < end
-            if in_gap and gap.is_text(token) and (*said.ids[:at], token) not in taken:
-                way = said.until(at)
-                way.ids.append(token)
-                way.logs.append(log)
-                way.others.append((said.logs[at], said.ids[at]))
-                ways.append((sum(way.logs), way))
-    return max(ways, key=lambda way: way[0])[1] if ways else None
+    """How the likeliest way begins that was not taken yet. `wrong_at`: where in the text of some of them a problem
+    begins, after which another token helps nobody."""
+    bounds = [token_bounds(gap.model, said.ids) for said in found]
+    texts = [gap.text(said.ids) for said in found]
+    # Where only what follows the cursor was said, something else may be on the way to it.
+    sizes = [ends.cut(text) or len(text) for text in texts]
+    sizes = [min(size, wrong_at.get(number, size) + 1) for number, size in enumerate(sizes)]
+
+    def may(number: int, at: int, token: int) -> bool:
+        return 0 <= bounds[number][at] - len(gap.prompt.head) < sizes[number] and gap.is_text(token)
+
+    return likeliest_other(found, may)
 
 
 class _Answers:

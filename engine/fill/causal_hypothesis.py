@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from engine.fill.causal_decoding import Reach, Said, decode
+from engine.fill.causal_decoding import Reach, decode
 from engine.fill.draft_sources import DraftSources
 from engine.fill.executor import Work
 from engine.fill.gap import Gap
+from engine.fill.greedy import Said
 from engine.fill.hypotheses import NO_ROW, Hypothesis
 from engine.fill.ranking import fitting, standing, worthwhile
 from engine.fill.validation import checked, valid_fills
@@ -78,8 +79,8 @@ def _begun(surest: Hypothesis | None) -> Said:
 
 
 def _banned(gap: Gap, end: int) -> list[int]:
-    info, breaks = gap.model.info, gap.model.vocabulary.line_breaks if gap.request.single_line else ()
-    return [*({*info.forbidden_ids, info.pad_id, *breaks} - {end})]
+    info = gap.model.info
+    return [*({*info.forbidden_ids, info.pad_id, *gap.line_breaks} - {end})]
 
 
 def _bound(gap: Gap, said: Said) -> float:

@@ -11,8 +11,9 @@ from engine.common.errors import BadInput
 from engine.common.request import Draft, Filled, FillRequest, Timings
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling
+from engine.fill.greedy import Said
 from engine.fill.pieces import Clock
-from engine.fill.rewriting.answer import LONGEST, WrittenAnswer, follows_instructions, read_context, write_answer
+from engine.fill.rewriting.answer import LONGEST, candidate_of, follows_instructions, read_context, write_answer
 from engine.fill.rewriting.old_text import OldText
 from engine.models.base import Model
 from engine.models.checkpoints.coders import CODERS
@@ -22,14 +23,14 @@ _TOKEN_CHARS = 16
 
 
 def chat(model: Model, request: FillRequest, clock: Clock = time.perf_counter) -> Filling:
-    """WrittenAnswer `request.messages` step by step: see engine.fill.executor. Raises BadInput at the first step."""
+    """Answer `request.messages` step by step: see engine.fill.executor. Raises BadInput at the first step."""
     began = clock()
     limit = LONGEST * model.info.context_limit
     context = _context(model, request, limit)
     most = min(request.max_tokens, limit - len(context))
     yield from read_context(model, context)
     encoded = clock()
-    answer, deadline = WrittenAnswer(), Deadline(request.deadline_ms, began, clock)
+    answer, deadline = Said(), Deadline(request.deadline_ms, began, clock)
     deadline.step_begins()
     forwards = 0
     is_done = _until(model, request.stop, most)
@@ -44,7 +45,7 @@ def chat(model: Model, request: FillRequest, clock: Clock = time.perf_counter) -
     return Filled(
         model=model.info.name,
         device=model.info.device,
-        candidates=(answer.candidate(text, token_ends=_ends(model, answer.ids)),),
+        candidates=(candidate_of(answer, text, token_ends=_ends(model, answer.ids)),),
         width=len(answer.ids),
         steps=forwards,
         forwards=forwards,
@@ -71,12 +72,12 @@ def _context(model: Model, request: FillRequest, limit: int) -> tuple[int, ...]:
     raise BadInput(f"The messages have more than the {limit:,} tokens that {model.info.name} reads: send less.")
 
 
-def _until(model: Model, stop: Sequence[str], most: int) -> Callable[[WrittenAnswer], bool]:
+def _until(model: Model, stop: Sequence[str], most: int) -> Callable[[Said], bool]:
     """Whether an answer has `most` tokens, or one of these texts in it."""
     # A character may be several tokens, and what ends a text may belong to the next one.
     tail = 4 * max(map(len, stop), default=0) + 4
 
-    def is_done(said: WrittenAnswer) -> bool:
+    def is_done(said: Said) -> bool:
         if len(said.ids) >= most:
             return True
         text = model.detokenize(said.ids[-tail:]) if stop else ""

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
 from engine.common.errors import BadInput
 from engine.common.request import Candidate, Draft, Filled, FillRequest, Syntax, Timings
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Work
+from engine.fill.greedy import Said, likeliest_other
 from engine.fill.line_ends import in_line_feeds
 from engine.fill.pieces import Clock, check_rewrite
-from engine.fill.rewriting.answer import LONGEST, WrittenAnswer, read_context, write_answer
+from engine.fill.rewriting.answer import LONGEST, candidate_of, read_context, write_answer
 from engine.fill.rewriting.conversation import Conversation, answered, conversation, shown
 from engine.fill.rewriting.kept import doubts, lost_names, with_kept
 from engine.fill.rewriting.old_text import OldText
@@ -50,17 +51,18 @@ class _Rewrite:
         self.most = int(len(self.old) * _GROWTH) + _ROOM
         self.forwards = 0
 
-    def answer(self, said: WrittenAnswer) -> str:
+    def answer(self, said: Said) -> str:
         """What takes the place of `old`; empty where it is no answer, or not all of one."""
-        if not said.ended:
+        if said.end is None:
             return ""
         new = answered(self.request, self.model.detokenize(said.ids), self.talk.closing)
         return with_kept(self.request.old, new, self.request.keep) if new else ""
 
-    def is_done(self, said: WrittenAnswer) -> bool:
+    def is_done(self, said: Said) -> bool:
         """Whether nothing more is to be written; what has become too long is no answer."""
-        said.ended = self.talk.closing in self.model.detokenize(said.ids[-4 - len(self.talk.closing) :])
-        return said.ended or len(said.ids) >= self.most
+        if self.talk.closing in self.model.detokenize(said.ids[-4 - len(self.talk.closing) :]):
+            said.end = 0.0
+        return said.end is not None or len(said.ids) >= self.most
 
 
 @in_line_feeds
@@ -94,30 +96,31 @@ def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_coun
 def _candidates(work: _Rewrite) -> Work[list[Candidate]]:
     """Those that may stand, best first: what raises no doubt, then what is likelier. The old text alone where the model
     says nothing else."""
-    found, refused, said = dict[str, tuple[int, Candidate]](), set[str](), list[WrittenAnswer]()
-    begun: Sequence[int] = ()
+    found, refused, said = dict[str, tuple[int, Candidate]](), set[str](), list[Said]()
+    begun: Said | None = Said()
     tries = max(_TRIES, 2 * work.request.n)
-    while len(said) < tries:
-        said.append(WrittenAnswer())
-        yield from _write(work, said[-1], begun)
+    while begun is not None and len(said) < tries:
+        said.append(begun)
+        yield from _write(work, begun)
         text = work.answer(said[-1])
         if text and text not in refused and text not in found:
             syntax = yield from _syntax(work, text)
             if syntax and text != work.request.old and not lost_names(work.request, text):
                 doubtful = len(doubts(work.request, text))
-                found[text] = doubtful, said[-1].candidate(text, syntax)
+                found[text] = doubtful, candidate_of(said[-1], text, syntax)
                 if doubtful:
                     tries = min(tries, len(said) + _DOUBTFUL_TRIES)
             else:
                 refused.add(text)
         sure = sum(not doubtful for doubtful, _ in found.values())
-        likely, begun = _other(work, said)
+        begun = likeliest_other(said, lambda _, at, token: token not in work.ends)
+        likely = sum(begun.logs) if begun else -math.inf
         # Where one may stand, others are worth their time only if they are nearly as likely.
-        if sure >= work.request.n or work.deadline.passed() or not begun or (sure and likely < _UNLIKELY):
+        if sure >= work.request.n or work.deadline.passed() or (sure and likely < _UNLIKELY):
             break
     ranked = sorted(found.values(), key=lambda each: (each[0], -each[1].score))
     if not ranked and work.request.old in refused:
-        return [said[0].candidate(work.request.old, "ok")]
+        return [candidate_of(said[0], work.request.old, "ok")]
     return [candidate for _, candidate in ranked[: work.request.n]]
 
 
@@ -130,35 +133,18 @@ def _syntax(work: _Rewrite, text: str) -> Work[Syntax | None]:
     return "ok" if found and found.verdict and found.verdict.is_clean else None
 
 
-def _write(work: _Rewrite, said: WrittenAnswer, begun: Sequence[int]) -> Generator[Draft]:
-    """Add to `said` what the model says, up to the answer's end; yields what there is after each pass. `begun`: tokens
-    that it begins with, whatever is likely."""
+def _write(work: _Rewrite, said: Said) -> Generator[Draft]:
+    """Add to `said` what the model says, up to the answer's end; yields what there is after each pass."""
     old = OldText(work.old)
     work.deadline.step_begins()
-    for _ in write_answer(work.model, work.context, said, old, work.is_done, begun):
+    for _ in write_answer(work.model, work.context, said, old, work.is_done):
         work.forwards += 1
         if work.deadline.step_is_done():
             return
         yield _draft(work, said, old)
 
 
-def _other(work: _Rewrite, said: Sequence[WrittenAnswer]) -> tuple[float, list[int]]:
-    """The likeliest way that was not taken yet, what was said up to a token and another one there: its log-probability,
-    and how it begins; nothing where there is none."""
-    taken = {tuple(each.ids[: at + 1]) for each in said for at in range(len(each.ids))}
-    best, begun = -math.inf, list[int]()
-    for each in said:
-        before = 0.0
-        for at, (log, token) in enumerate(each.others):
-            likely = before + log
-            before += each.logs[at]
-            way = (*each.ids[:at], token)
-            if likely > best and token not in work.ends and way not in taken:
-                best, begun = likely, [*way]
-    return best, begun
-
-
-def _draft(work: _Rewrite, said: WrittenAnswer, old: OldText) -> Draft:
+def _draft(work: _Rewrite, said: Said, old: OldText) -> Draft:
     """What is written, and what is left of the old text, as far as that is known."""
     written = work.model.detokenize(said.ids).partition(work.talk.closing)[0]
     left = work.model.detokenize(work.old[old.at :]).partition(work.talk.closing)[0] if old.together else ""

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from transformers import DiffusionGemmaForBlockDiffusion
 
 from engine.common.request import FillRequest, RecentEdit
-from engine.fill.causal_decoding import Reach, Said, decode
+from engine.fill.causal_decoding import Reach, decode
 from engine.fill.draft_sources import DraftSources
 from engine.fill.draft_tree import Following, TokenDraft, of_drafts
+from engine.fill.greedy import Said
 from engine.fill.lengths.strategies import PREDICTED
 from engine.fill.loading import load
 from engine.fill.opening import open_gap

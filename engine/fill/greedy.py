@@ -1,0 +1,85 @@
+"""What a causal model says greedily: the likeliest token in each place, and where it would have gone otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from engine.fill.draft_tree import ROOT
+from engine.models.base import CausalHead
+
+
+@dataclass(slots=True, kw_only=True)
+class Said:
+    """What a model has said so far."""
+
+    ids: list[int] = field(default_factory=list[int])
+    """In a gap, those that spell `Prompt.head` first."""
+    logs: list[float] = field(default_factory=list[float])
+    """Log-probability of each."""
+    others: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
+    """The likeliest other token in the place of each: its log-probability, and which it is."""
+    end: float | None = None
+    """Log-probability that nothing follows; None where the model has not said so."""
+
+    def otherwise(self, place: int) -> Said:
+        """The tokens before a place, and there the other one."""
+        log, token = self.others[place]
+        instead = (self.logs[place], self.ids[place])
+        return Said(
+            ids=[*self.ids[:place], token],
+            logs=[*self.logs[:place], log],
+            others=[*self.others[:place], instead],
+        )
+
+
+def likeliest_other(found: Sequence[Said], may: Callable[[int, int, int], bool]) -> Said | None:
+    """How the likeliest text begins that was not said yet; None where there is none. `may`: whether text number N may
+    have at a place the other token (its id)."""
+    taken = {tuple(said.ids[: at + 1]) for said in found for at in range(len(said.ids))}
+    best, way = -math.inf, None
+    for number, said in enumerate(found):
+        before = 0.0
+        for at, (log, token) in enumerate(said.others):
+            if before + log > best and (*said.ids[:at], token) not in taken and may(number, at, token):
+                best, way = before + log, (said, at)
+            before += said.logs[at]
+    return way and way[0].otherwise(way[1])
+
+
+class Greedy:
+    """Adds to what is said the likeliest token in each place, until a token that ends a text or `is_done`."""
+
+    def __init__(
+        self,
+        head: CausalHead,
+        said: Said,
+        is_done: Callable[[Said], bool],
+        choose: Callable[[Tensor], Tensor] = torch.argmax,
+    ) -> None:
+        """`choose`: a token by log-probabilities [V]."""
+        self.logits = torch.empty(0)
+        """[1 + N, V] of what follows the text, and each token of a tree."""
+        self._ends, self._said, self._is_done, self._choose = head.ends, said, is_done, choose
+        self.done = is_done(said)
+
+    def next(self, at: int) -> int | None:
+        """The token that the model says after a node of the tree; None at the end."""
+        if self.done:
+            return None
+        said, logs = self._said, self.logits[at - ROOT].log_softmax(0)
+        token = int(self._choose(logs))
+        if token in self._ends:
+            said.end = float(logs[sorted(self._ends)].logsumexp(0))
+            self.done = True
+            return None
+        likeliest = zip(*(each.tolist() for each in logs.topk(2)), strict=True)
+        said.others.append(next((log, other) for log, other in likeliest if other != token))
+        said.ids.append(token)
+        said.logs.append(float(logs[token]))
+        self.done = self._is_done(said)
+        return token
