@@ -11,6 +11,7 @@ import re
 from itertools import accumulate
 
 from engine.common.request import FillRequest
+from engine.syntax.brackets import indentation
 
 FURTHER = 1
 """Lines that may follow the first statement before the text goes on with what follows the cursor. Of 48 development
@@ -95,7 +96,7 @@ class Ends:
     def _found_between(self, lines: list[str], starts: list[int], *, whole: bool) -> int | None:
         """Nothing follows the cursor in its line, or nothing stands before it."""
         first = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
-        indent = _indent(self._line + lines[first]) if first < len(lines) else 0
+        indent = indentation(self._line + lines[first]) if first < len(lines) else 0
         statement, further = None, 0
         for at in range(first + 1, len(lines)):
             line, is_begun = lines[at].strip(), at == len(lines) - 1 and not whole
@@ -103,14 +104,16 @@ class Ends:
                 continue
             if self._follows(line, begun=is_begun):
                 return self._before(lines, starts, at)
-            if _indent(lines[at]) == indent and _BRANCHES.match(line):
+            if indentation(lines[at]) == indent and _BRANCHES.match(line):
                 # The statement before it goes on.
                 statement, further = None, 0
                 continue
             if statement is None and self._stands_alone(lines[:at], indent):
                 statement = self._before(lines, starts, at)
-            if statement is not None and _indent(lines[at]) < indent and line[0] not in _CLOSERS:
-                return statement if self._next and _indent(self._next) >= indent else self._before(lines, starts, at)
+            if statement is not None and indentation(lines[at]) < indent and line[0] not in _CLOSERS:
+                return (
+                    statement if self._next and indentation(self._next) >= indent else self._before(lines, starts, at)
+                )
             if statement is not None and self._next and not is_begun:
                 further += 1
                 if further > self._further:
@@ -131,7 +134,7 @@ class Ends:
             return False
         if _is_open(self._line + said) or said.endswith("\\") or any(said.count(quote) % 2 for quote in _QUOTES):
             return False
-        return not said.endswith((":", "{")) or _indent(self._next) > indent
+        return not said.endswith((":", "{")) or indentation(self._next) > indent
 
     def _before(self, lines: list[str], starts: list[int], at: int) -> int:
         """Where the text before a line ends. Its last break is the gap's where the line itself follows the cursor."""
@@ -142,12 +145,8 @@ class Ends:
             kept = 0 if self._line or at == len(lines) else max(0, at - end + 1 - self._blank)
             return starts[end + kept] - 1
         # The line's own white space is the gap's as far as it stands before the cursor.
-        indent = _indent(lines[at]) if at < len(lines) else 0
-        return min(starts[at], starts[-1] - 1) + max(0, indent - _indent(self._rest))
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+        indent = indentation(lines[at]) if at < len(lines) else 0
+        return min(starts[at], starts[-1] - 1) + max(0, indent - indentation(self._rest))
 
 
 def _is_open(text: str) -> bool:

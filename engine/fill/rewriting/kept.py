@@ -12,7 +12,8 @@ from difflib import SequenceMatcher
 
 from engine.common.request import FillRequest
 from engine.fill.rewriting.conversation import indent_of
-from engine.fill.rewriting.surroundings import indent_of_line, is_import
+from engine.fill.rewriting.surroundings import is_import
+from engine.syntax.brackets import indentation
 
 _DEFINITION = re.compile(
     r"\b(?:def|class|fn|func|function|struct|enum|trait|interface|type|const|let|var|static)\s+(?:mut\s+)?([^\W\d]\w*)"
@@ -74,9 +75,9 @@ def _missing_names(request: FillRequest, new: str) -> list[str]:
 def _rest_of_block(request: FillRequest) -> str:
     """What follows the selection as far as it is indented as much."""
     line = request.prefix[request.prefix.rfind("\n") + 1 :] + request.old.partition("\n")[0]
-    indent, kept = indent_of_line(line), list[str]()
+    indent, kept = indentation(line), list[str]()
     for each in request.suffix.split("\n")[1:]:
-        if each.strip() and indent_of_line(each) < indent:
+        if each.strip() and indentation(each) < indent:
             break
         kept.append(each)
     return "\n".join(kept)

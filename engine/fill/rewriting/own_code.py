@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from engine.common.request import FillRequest
-from engine.fill.rewriting.surroundings import defined_name, enclosing, indent_of_line, is_import
+from engine.fill.rewriting.surroundings import defined_name, enclosing, is_import
+from engine.syntax.brackets import indentation
 
 _BELONGS = re.compile(r"\s*(@|#\[|//|#|/\*|\*|--)")
 """A line that belongs to the definition after it."""
@@ -20,10 +21,10 @@ def own_code(request: FillRequest, code: str) -> str:
     prefix, suffix = request.prefix, request.suffix
     old = request.old
     before = prefix.split("\n")[:-1]
-    indent = indent_of_line(prefix[prefix.rfind("\n") + 1 :] + old.partition("\n")[0])
+    indent = indentation(prefix[prefix.rfind("\n") + 1 :] + old.partition("\n")[0])
     around = {name for at in enclosing(before, indent) if (name := defined_name(before[at]))}
     lines = [*before, *suffix.split("\n")]
-    outside = {name for line in lines if indent_of_line(line) <= indent and (name := defined_name(line))} - {
+    outside = {name for line in lines if indentation(line) <= indent and (name := defined_name(line))} - {
         name for line in old.split("\n") if (name := defined_name(line))
     }
     imports = {line.strip() for line in lines if is_import(line)} - {line.strip() for line in old.split("\n")}
@@ -44,10 +45,10 @@ def _own(lines: Sequence[str], outside: set[str], around: set[str], imports: set
 
 def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
     """What begins at the least indentation, each with what belongs to it before, and blank lines after."""
-    least = min((indent_of_line(line) for line in lines if line.strip()), default=0)
+    least = min((indentation(line) for line in lines if line.strip()), default=0)
     block, begun = list[str](), False
     for line in lines:
-        starts = bool(line.strip()) and indent_of_line(line) <= least and not _GOES_ON.match(line.strip())
+        starts = bool(line.strip()) and indentation(line) <= least and not _GOES_ON.match(line.strip())
         if starts and begun:
             yield block
             block, begun = [], False
@@ -62,7 +63,7 @@ def _inside(block: Sequence[str], head: str) -> list[str]:
     body = list(block[block.index(head) + 1 :])
     while body and (not body[-1].strip() or re.match(r"[)\]};]+\s*$", body[-1])):
         body.pop()
-    indent = min((indent_of_line(line) for line in body if line.strip()), default=0)
+    indent = min((indentation(line) for line in body if line.strip()), default=0)
     return [line[indent:] for line in body]
 
 

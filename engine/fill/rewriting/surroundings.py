@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from engine.common.request import FillRequest
+from engine.syntax.brackets import indentation
 
 _BEFORE, _AFTER = 1500, 600
 """Characters at the most."""
@@ -34,21 +35,16 @@ def surroundings(request: FillRequest) -> tuple[str, str]:
     prefix, suffix = request.prefix, request.suffix
     before, after = prefix.split("\n")[:-1], suffix.split("\n")[1:]
     first_line = prefix[prefix.rfind("\n") + 1 :]
-    indent = indent_of_line(first_line + request.old.partition("\n")[0])
+    indent = indentation(first_line + request.old.partition("\n")[0])
     headers = enclosing(before, indent)
     own = next((at for at in headers if not _TYPE.match(before[at])), len(before))
     around = [first_line, *(before[at] for at in headers), suffix.partition("\n")[0]]
     words = set(_WORD.findall("\n".join([request.old, request.instruction, *around])))
     places = [at for at in range(own) if at not in headers]
     kept = {*headers, *_named(before, words, places, indent), *range(own, len(before))}
-    rest = _own_rest(after, indent_of_line(before[own])) if own < len(before) else 0
+    rest = _own_rest(after, indentation(before[own])) if own < len(before) else 0
     told = {*_named(after, words, range(rest, len(after)), indent), *range(rest)}
     return _last(before, kept), _first(after, told)
-
-
-def indent_of_line(line: str) -> int:
-    """Characters."""
-    return len(line) - len(line.lstrip())
 
 
 def enclosing(lines: Sequence[str], indent: int) -> list[int]:
@@ -56,9 +52,9 @@ def enclosing(lines: Sequence[str], indent: int) -> list[int]:
     found: list[int] = []
     for at in range(len(lines) - 1, -1, -1):
         line = lines[at]
-        if line.strip() and indent_of_line(line) < indent and not _CLOSERS.match(line):
+        if line.strip() and indentation(line) < indent and not _CLOSERS.match(line):
             found.insert(0, at)
-            indent = indent_of_line(line)
+            indent = indentation(line)
     return found
 
 
@@ -81,7 +77,7 @@ def defined_name(line: str) -> str:
 def _own_rest(lines: Sequence[str], indent: int) -> int:
     """How many of the lines after a selection are of the function that it is a part of."""
     for at, line in enumerate(lines):
-        if line.strip() and indent_of_line(line) <= indent:
+        if line.strip() and indentation(line) <= indent:
             return at + bool(_CLOSERS.match(line))
     return len(lines)
 
@@ -102,18 +98,18 @@ def _named(lines: Sequence[str], words: set[str], places: Iterable[int], indent:
                 yield at
         elif (found := _FIELD.match(line)) and found[1] in words:
             # Others are variables of another function.
-            if indent_of_line(line) in (0, indent):
+            if indentation(line) in (0, indent):
                 yield at
             elif _OWN.match(line):
-                yield from (above for above in enclosing(lines[:at], indent_of_line(line))[-1:])
+                yield from (above for above in enclosing(lines[:at], indentation(line))[-1:])
                 yield at
 
 
 def _block(lines: Sequence[str]) -> int:
     """How many lines belong to what the first of them opens."""
-    indent = indent_of_line(lines[0])
+    indent = indentation(lines[0])
     for at, line in enumerate(lines[1:], 1):
-        if line.strip() and indent_of_line(line) <= indent:
+        if line.strip() and indentation(line) <= indent:
             return at + bool(_CLOSERS.match(line))
     return len(lines)
 
