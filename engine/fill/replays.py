@@ -3,7 +3,7 @@
 No model is asked. What speaks for a place is seen in the text and, where there is a tree, in what the place and the
 edited one are to the code. The weights were fitted on edits between two releases of the development packages: a
 logistic regression on places of edits that were followed by the same elsewhere and of edits that were not, see
-engine.lab.eval.next_edits.
+tests.engine.lab.eval.next_edits.
 """
 
 from __future__ import annotations

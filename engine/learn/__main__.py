@@ -1,4 +1,4 @@
-"""`python -m engine.learn`: from source code on this machine to a model directory, and experiments with tuning."""
+"""`python -m engine.learn`: train a model directory from source code on this machine, or pairs for a coder's canvas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from engine.common.exits import one_line_errors, pausing
 from engine.common.names import check_device
 from engine.common.options import A_PATH, FiniteRange, OrderedGroup
 from engine.common.processes import idle
-from engine.common.runtime_paths import data_dir
 from engine.fill.loading import load
 from engine.lab.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.learn.assessment import assess as assess_network
@@ -34,7 +33,6 @@ from engine.learn.run import Sitting, train
 from engine.learn.screening import Forbidden, benchmark_texts
 from engine.learn.sources import Sources, fetch_pinned
 from engine.learn.state import newest_state, read_curve
-from engine.learn.sudoku import TESTED, experiment, picture
 from engine.learn.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 from engine.models.causal.opening import open_coder
 from engine.models.checkpoints.placement import check_cuda
@@ -260,22 +258,6 @@ def assess(name: str, corpus: str, gaps: int, changes: tuple[str, ...], holes: i
         with tempfile.TemporaryDirectory() as out:
             export_model(state, recipe, text / "tokenizer", Path(out))
             click.echo(_fills(Path(out), holes).line())
-
-
-@app.command()
-@click.option("--out", type=A_PATH, help="Where base and adapter go; the user's data by default.")
-@click.option("--base-steps", type=click.IntRange(1), default=300)
-@click.option("--tune-steps", type=click.IntRange(1), default=2400)
-@click.option("--puzzles", type=click.IntRange(1), default=TESTED, help="That are played before and after.")
-@click.option("--seed", type=click.IntRange(0), default=0)
-@click.option("--svg", type=A_PATH, help="Draw how many steps the puzzles took.")
-@one_line_errors()
-def sudoku(out: Path | None, base_steps: int, tune_steps: int, puzzles: int, seed: int, svg: Path | None) -> None:
-    """Four by four: what a base that knows boards solves before and after it is tuned, and in how many steps."""
-    folder = out or data_dir() / "tune" / f"sudoku-{seed}"
-    before, after = experiment(folder, base_steps, tune_steps, click.echo, seed, puzzles)
-    if svg:
-        svg.write_text(picture(before, after), encoding="utf-8")
 
 
 def _fills(model: Path, holes: int) -> Fills:

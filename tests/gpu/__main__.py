@@ -19,9 +19,9 @@ import torch
 
 from engine.common.errors import ModelError
 from engine.lab.bench.families import random_model
-from engine.lab.bench.proof import ProofSize, Proved, prove, table
 from engine.lab.bench.timing import Stopwatch
 from engine.server.memory import give_back
+from tests.gpu.proof import ProofSize, Proved, prove, table
 
 NO_GPU = "make gpu-proof needs a GPU, but torch finds none: run it where there is one, with a build of torch for it."
 LIMIT_S = 20 * 60.0

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 
-from engine.lab.bench.proof import nbytes_read
 from engine.lab.bench.workload import rows_of
 from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.placement import Placement
@@ -15,6 +14,7 @@ from engine.models.gemma.network import GemmaNetwork, after_attention
 from engine.models.quantized.layers import PackedWeights, PlainInt4, PlainNvfp4, TritonPacked
 from tests.engine.models.test_static_steps import Literals, Uploads, check_same, elsewhere, static, steps
 from tests.engine.quantized import random_packed, write_quantized
+from tests.gpu.proof import nbytes_read
 
 IDS = [20 + at % 40 for at in range(60)]
 

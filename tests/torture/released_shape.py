@@ -31,13 +31,13 @@ from dg_lsp.replay.editor import Editor, PendingRequest
 from dg_lsp.replay.stage import ready
 from engine.fill.loading import load
 from engine.lab.bench import families
-from engine.lab.bench.proof import ProofSize, prove_steps
 from engine.lab.bench.timing import Stopwatch
 from engine.models.gemma.config import read_config
 from engine.models.gemma.network import GemmaModule
 from engine.models.vocabulary import read_vocabulary
 from tests.engine.processes import home
 from tests.engine.quantized import DENSE, EXPERTS, LAYOUTS, LINEAR
+from tests.gpu.proof import ProofSize, prove_steps
 from tests.torture.windows import window
 
 TOY = Path(__file__).parents[1] / "models" / "toy-uniform"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from engine.fill.loading import load
-from engine.learn.sudoku import (
+from engine.models.prompts.layout import PAD
+from tests.engine.learn.sudoku import (
     CELLS,
     Boards,
     Played,
@@ -21,7 +22,6 @@ from engine.learn.sudoku import (
     request_of,
     split_of,
 )
-from engine.models.prompts.layout import PAD
 
 
 @pytest.fixture(scope="module")

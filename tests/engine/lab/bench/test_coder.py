@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
-from xml.etree import ElementTree
 
 import pytest
 
 from dg_lsp.cli import run as command
-from engine.common.errors import BadInput
 from engine.fill.loading import load
 from engine.lab.bench.coder import (
     CODER,
@@ -23,9 +21,8 @@ from engine.lab.bench.coder import (
     near,
 )
 from engine.lab.bench.report import plain
-from engine.lab.bench.run import Benchmark, CoderWork, Effort, run
+from engine.lab.bench.run import CoderWork, Effort, run
 from engine.lab.bench.timing import Ratio
-from engine.lab.bench.together import picture, together
 from engine.lab.eval.tasks import EvalTask
 from engine.lab.peer.client import LlamaCpp, Order, PeerAnswer
 from engine.models.causal.model import Causal
@@ -150,22 +147,3 @@ def test_a_coder_is_measured_as_it_serves(tmp_path: Path):
     ]
     assert made.about["gaps"] == "two gaps"
     assert plain(made)["fills"][0]["moment"] == "cold"
-
-
-def test_runs_are_put_together_and_drawn():
-    def of_run(times: Sequence[float]) -> dict[str, Any]:
-        timed = [each for way in (OURS, "llama.cpp, prompt as ours") for each in fills(way, "cold", times)]
-        others = [
-            each for way in (OURS, "llama.cpp, prompt as ours") for m in MOMENTS[1:] for each in fills(way, m, [9])
-        ]
-        about = {"model": "/x/tiny.gguf", "parameters": 5, "dtype": "float32", "device": "cpu"}
-        return plain(Benchmark(about=about, fills=[*timed, *others]))
-
-    (made,) = together([of_run([100, 200]), of_run([300])])
-    assert made.figures[0].spread.median == 200
-    assert made.figures[0].spread.count == 3
-    drawn = picture([made])
-    assert ElementTree.fromstring(drawn).tag.endswith("svg")
-    assert drawn.count("0.20") == 2
-    with pytest.raises(BadInput, match="without the part coder"):
-        together([{"model": "m"}])

@@ -14,7 +14,6 @@ import torch
 from engine.common.errors import BadInput, ModelError
 from engine.lab.bench.end_to_end import end_to_end
 from engine.lab.bench.families import random_model
-from engine.lab.bench.proof import ProofSize, nbytes_read, prove, table
 from engine.lab.bench.random_models import random_gemma
 from engine.lab.bench.timing import Stopwatch
 from engine.lab.bench.workload import rows_of, token_ids
@@ -23,6 +22,7 @@ from engine.models.masked.model import Masked
 from engine.models.quantized.layers import PackedWeights, PlainInt4, PlainNvfp4, WeightFormat
 from engine.models.static_steps import StaticSteps
 from tests.gpu.__main__ import NO_GPU, end, prove_all, run_tests
+from tests.gpu.proof import ProofSize, nbytes_read, prove, table
 
 TINY = {
     "vocab_size": 512,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.fill.loading import load
-from engine.lab.eval.breakages import KINDS, breakage_figures, breakages, broken, files_in, is_sound, mended
+from tests.engine.lab.eval.breakages import KINDS, breakage_figures, breakages, broken, files_in, is_sound, mended
 
 CODE = 'def f(a, b):\n    return [a, f"{b}"]\n\n\nfor x in f(1, 2):\n    print(x)\n'
 

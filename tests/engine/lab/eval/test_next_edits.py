@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.lab.eval.next_edits import edits_between, next_edit_figures, request_of
 from engine.models.oracle.model import Oracle
+from tests.engine.lab.eval.next_edits import edits_between, next_edit_figures, request_of
 
 BEFORE = "import size\n\n\ndef f():\n    return size(1)\n\n\ndef g():\n    size(2)\n    return 3\n"
 AFTER = "import width\n\n\ndef f():\n    return width(1)\n\n\ndef g():\n    width(2)\n    return 4 + 3\n"

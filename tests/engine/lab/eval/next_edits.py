@@ -4,7 +4,7 @@ An edit is a block of lines that changed by one replaced text. It is followed wh
 the file: the file as it was, with the first of them done, must lead to one of the others. And nothing follows where the
 file is done: the new file, of which one edit that happened nowhere else was the last.
 
-    python -m engine.lab.eval.next_edits development
+    python -m tests.engine.lab.eval.next_edits development
 """
 
 from __future__ import annotations

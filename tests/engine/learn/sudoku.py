@@ -5,6 +5,8 @@ The base is trained on boards of which either rows, columns or boxes hold each d
 measured on were never trained on; each puzzle has one solution.
 
 Source of the experiment: fine-tuning DiffusionGemma on Sudoku raised what it solves and let it stop sooner.
+
+python -m tests.engine.learn.sudoku --svg docs/images/sudoku.svg
 """
 
 from __future__ import annotations
@@ -18,11 +20,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
+import click
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from engine.common.exits import one_line_errors
+from engine.common.options import A_PATH
 from engine.common.request import FillRequest
+from engine.common.runtime_paths import data_dir
 from engine.fill.executor import drive
 from engine.fill.loading import load
 from engine.fill.pipeline import infill
@@ -298,3 +304,23 @@ def picture(before: Played, after: Played) -> str:
         f'<rect width="{wide}" height="400" fill="white"/>{"".join(parts)}'
         '<text x="20" y="392">Puzzles by the steps they took; green: solved, grey: not</text></svg>\n'
     )
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--out", type=A_PATH, help="Where base and adapter go; the user's data by default.")
+@click.option("--base-steps", type=click.IntRange(1), default=300)
+@click.option("--tune-steps", type=click.IntRange(1), default=2400)
+@click.option("--puzzles", "count", type=click.IntRange(1), default=TESTED, help="That are played before and after.")
+@click.option("--seed", type=click.IntRange(0), default=0)
+@click.option("--svg", type=A_PATH, help="Draw how many steps the puzzles took.")
+@one_line_errors()
+def main(out: Path | None, base_steps: int, tune_steps: int, count: int, seed: int, svg: Path | None) -> None:
+    """Play four by four before and after tuning a base that knows boards."""
+    folder = out or data_dir() / "tune" / f"sudoku-{seed}"
+    before, after = experiment(folder, base_steps, tune_steps, click.echo, seed, count)
+    if svg:
+        svg.write_text(picture(before, after), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

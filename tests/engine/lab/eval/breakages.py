@@ -1,7 +1,7 @@
 """Real code with one token taken out, and what `fix` makes of it: whether it parses again, and is as it was.
 
-python -m engine.lab.eval.breakages development
-python -m engine.lab.eval.breakages FOLDER --count 300
+python -m tests.engine.lab.eval.breakages development
+python -m tests.engine.lab.eval.breakages FOLDER --count 300
 """
 
 from __future__ import annotations
