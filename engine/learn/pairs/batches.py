@@ -47,8 +47,6 @@ class CanvasStep:
     """[B, G, W] in [0, 1): a slot is shown where it is below the canvas's `known`."""
     known: Tensor
     """[B, G] share of the slots that are shown."""
-    distilled: Tensor
-    """[B] bool: whether what the base says is what is learnt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +58,8 @@ class StepSource(Dataset[CanvasStep]):
     fim: FimTokens
     seed: int
     split: Split = "train"
+    lines: bool = False
+    """Only readings whose last gap is the rest of a line."""
 
     def __getitem__(self, step: int) -> CanvasStep:
         recipe = self.recipe
@@ -69,7 +69,8 @@ class StepSource(Dataset[CanvasStep]):
         corpus = _packed(self.corpus, self.split, self.tokenizer, packed_ns(self.corpus, self.split))
         readings = Readings(corpus, self.fim, recipe, rng)
         tries = (readings.draw(gaps, width) for _ in range(DRAWS * recipe.contexts))
-        drawn = [reading for reading, _ in zip(filter(None, tries), range(recipe.contexts), strict=False)]
+        fit = (reading for reading in tries if reading and (reading.gaps[-1].to_line_end or not self.lines))
+        drawn = [reading for reading, _ in zip(fit, range(recipe.contexts), strict=False)]
         return stacked(drawn, width, gaps, recipe, self.fim.pad, np.random.default_rng((self.seed, step)))
 
 
@@ -100,7 +101,6 @@ def stacked(
         pinned=torch.from_numpy(pinned),
         draw=torch.from_numpy(rng.random((rows, gaps, width), dtype=np.float32)),
         known=torch.from_numpy(np.where(blank, 0, rng.random((rows, gaps))).astype(np.float32)),
-        distilled=torch.from_numpy(rng.random(rows) < recipe.distilled),
     )
 
 

@@ -96,15 +96,21 @@ def _counted(ids: Tensor) -> Tensor:
     return torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
 
 
-@torch.no_grad()
 def greedy(base: MaskedNetwork, of: Prefilled, width: int) -> Tensor:
     """[B, G, W] what the base writes after each context, its likeliest token at a time."""
+    return written(base, of, width)[0]
+
+
+@torch.no_grad()
+def written(base: MaskedNetwork, of: Prefilled, width: int) -> tuple[Tensor, KeysAndValues]:
+    """The same, with keys and values [B, K, W * G, D] of what was read for it: the last token of each context, then
+    all but the last of those written."""
     count = of.step.cut.shape[1]
     token, position = of.last, of.step.cut - 1
     kept: KeysAndValues = []
     own = torch.eye(count, dtype=torch.bool, device=token.device).expand(len(token), count, count)
     before = _before(of)
-    written: list[Tensor] = []
+    tokens: list[Tensor] = []
 
     for turn in range(width):
         mask = torch.cat((before, own.repeat(1, 1, turn + 1)), dim=2)[:, None]
@@ -119,8 +125,8 @@ def greedy(base: MaskedNetwork, of: Prefilled, width: int) -> Tensor:
 
         hidden = base.run(token, position, attend)
         token, position = base.logits(hidden).argmax(dim=-1), position + 1
-        written.append(token)
-    return torch.stack(written, dim=2)
+        tokens.append(token)
+    return torch.stack(tokens, dim=2), kept
 
 
 @torch.no_grad()
@@ -198,21 +204,21 @@ class Breaks:
         return cls(inside=inside.to(device), head=head.to(device))
 
 
-def targets(step: CanvasStep, answers: Tensor | None, breaks: Breaks, pad: int) -> Tensor:
-    """[B, G, W] what each slot is to say, or NOTHING. `answers` [B, G, W]: what the base writes, where it is learnt: up
-    to the line's end, in gaps that end there."""
-    text = step.text.masked_fill((step.gap == 0)[..., None], NOTHING)
-    if answers is None:
-        return text
+def targets(step: CanvasStep) -> Tensor:
+    """[B, G, W] what each slot is to say, or NOTHING."""
+    return step.text.masked_fill((step.gap == 0)[..., None], NOTHING)
+
+
+def lines(answers: Tensor, breaks: Breaks, pad: int) -> Tensor:
+    """[B, G, W] what the base writes [B, G, W] up to the line's end, then padding; NOTHING from where the token that
+    holds the break says several before it."""
     broken = breaks.inside[answers]
     ended = broken.cumsum(dim=2)
     first = broken & (ended == 1)
     line = torch.where(first, breaks.head[answers], torch.where(ended > 0, pad, answers))
     # What its head stands for in several tokens is no target, nor is what follows it.
     split = (line == NOTHING).cumsum(dim=2) > 0
-    line = line.masked_fill(split, NOTHING)
-    learnt = (step.distilled[:, None] & step.to_line_end & (step.gap > 0))[..., None]
-    return torch.where(learnt, line, text)
+    return line.masked_fill(split, NOTHING)
 
 
 def loss(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from engine.learn.pairs.batches import CanvasStep
-from engine.learn.pairs.canvas import NOTHING, Breaks, Pairs, checked, greedy, prefill, said, targets
+from engine.learn.pairs.canvas import NOTHING, Breaks, Pairs, checked, greedy, lines, prefill, said
 from engine.learn.pairs.recipe import PairsRecipe
 from engine.models.causal.opening import Coder
 
@@ -70,13 +70,12 @@ def assess(coder: Coder, pairs: Pairs, steps: Iterable[CanvasStep], recipe: Pair
         checks = checked(base, of, drafts)
         # What the base writes by itself, to the end of its line.
         answers = greedy(base, of, width)
-        all_lines = replace(step, distilled=torch.ones_like(step.distilled))
-        own = targets(all_lines, answers, breaks, pad)
-        lines = step.to_line_end & there
+        own = lines(answers, breaks, pad)
+        whole_lines = step.to_line_end & there
         wanted = ((own != pad) & (own != NOTHING)).cumprod(dim=2).bool()
         kept = (drafts == checks).cumprod(dim=2).bool() & wanted
-        found["accepted"].append(kept.sum(dim=2)[lines])
-        found["accepted_of"].append(wanted.sum(dim=2)[lines])
+        found["accepted"].append(kept.sum(dim=2)[whole_lines])
+        found["accepted_of"].append(wanted.sum(dim=2)[whole_lines])
     one = {name: torch.cat(each).float() for name, each in found.items() if name not in ("judged", "hit")}
     judged, hit = (torch.stack(found[name]).sum(dim=0).float() for name in ("judged", "hit"))
     mean = {name: float(each.mean()) for name, each in one.items()}

@@ -83,7 +83,7 @@ class Readings:
         room = size - FIXED - sum(1 + len(each) for each in snippets) - bool(snippets)
         share = rng.randint(_SHORTEST, max(_SHORTEST, int(room * _SUFFIX)))
         suffix = self._encode(text[hole.end : hole.end + share * CHARACTERS])[:share]
-        cut = self._cut(text, hole)
+        cut = self._cut(text, hole, gaps)
         prefix, starts = self._prefix(text, cut, room - len(suffix))
         if len(prefix) < _SHORTEST:
             return None
@@ -118,15 +118,15 @@ class Readings:
         ids, begins = encoding.ids[-room:], encoding.offsets[-room:]
         return ids, [*(start + begin for begin, _ in begins), cut]
 
-    def _cut(self, text: str, hole: Hole) -> int:
-        """Where the last gap begins."""
+    def _cut(self, text: str, hole: Hole, gaps: int) -> int:
+        """Where the last of so many gaps begins."""
         if self._rng.random() < _BEGINNING:
             return hole.start
         if self._rng.random() < _ANYWHERE:
             return self._rng.randrange(hole.start, hole.end)
         words = [word.start() for word in _WORD.finditer(text, hole.start, hole.end)]
         # The later it begins, the more gaps of the same hole begin before it.
-        return max(self._rng.choice(words), self._rng.choice(words))
+        return (max if gaps > 1 else min)(self._rng.choice(words), self._rng.choice(words))
 
     def _begins(self, starts: Sequence[int], hole: int, count: int, reach: int) -> list[tuple[int, int]]:
         """Where gaps begin, each in tokens of the prefix and in characters of the text: at the last place of `starts`,

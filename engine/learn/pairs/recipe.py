@@ -41,7 +41,11 @@ class PairsRecipe:
     blank: float = 0.6
     """Prefilled of which nothing is known; of the others a random share is."""
     distilled: float = 0.0
-    """Contexts whose canvases learn what the base itself would say up to the line's end, instead of the text."""
+    """Steps whose canvases learn lines that the base itself writes after a context, instead of the text."""
+    written: int = 40
+    """Tokens that it writes after a context, for all canvases of that context."""
+    batch: int = 32
+    """Contexts after which it writes at once; several steps take their share of them."""
     near: float = 0.0
     """Weight of a place by exp(-place / near); 0: all places weigh the same."""
     unused: float = 0.1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import time
 from collections import deque
 from collections.abc import Callable
@@ -19,8 +20,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from engine.common.errors import BadInput
 from engine.common.files import replacing
+from engine.learn.pairs.answers import Answers
 from engine.learn.pairs.batches import StepSource, steps
-from engine.learn.pairs.canvas import Breaks, Pairs, greedy, loss, prefill, targets
+from engine.learn.pairs.canvas import Breaks, Pairs, loss, prefill, targets
 from engine.learn.pairs.gates import Gates, assess
 from engine.learn.pairs.recipe import PairsRecipe
 from engine.models.causal.opening import Coder
@@ -33,8 +35,9 @@ REPORT_EVERY = 10
 """Steps."""
 _ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """Not cuDNN's: after a mask its gradients were no numbers (H200, torch 2.11)."""
-LOOKS = 6
-"""Steps of the held-out split, always the same: two turns of the widths."""
+LOOKS, LOOK_CONTEXTS, LOOK_SLOTS = 3, 24, 96
+"""Steps of the held-out split, always the same, and how many contexts and slots to one each of them has: more of either
+would take minutes of two cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,7 @@ def train_pairs(
     folder.mkdir(parents=True, exist_ok=True)
     coder.tokenizer.save(str(folder / "tokenizer.json"))
     source = StepSource(corpus=corpus, tokenizer=folder, recipe=recipe, fim=coder.fim, seed=seed)
+    answers = Answers(coder, source, breaks)
     trained = list(state.pairs.trained().values())
     recent: deque[tuple[float, float]] = deque(maxlen=REPORT_EVERY)
     times: deque[float] = deque(maxlen=2 * REPORT_EVERY)
@@ -91,11 +95,10 @@ def train_pairs(
     for step in steps(source, count(state.step), sitting.device, sitting.workers):
         if should_pause() or finished(state, recipe):
             break
-        of = prefill(base, step)
-        answers = greedy(base, of, step.text.shape[2]) if recipe.distilled else None
-        target = targets(step, answers, breaks, pad)
+        own = random.Random(f"{seed}/{state.step}").random() < recipe.distilled
+        of = answers.step(state.step) if own else prefill(base, step)
         with sdpa_kernel(_ATTENTION):
-            nats, rows, right = loss(state.pairs, of, target, recipe, base.module.lm_head.weight, pad)
+            nats, rows, right = loss(state.pairs, of, targets(of.step), recipe, base.module.lm_head.weight, pad)
             nats.backward()
         nn.utils.clip_grad_norm_(trained, 1.0)
         for group in state.optimiser.param_groups:
@@ -104,7 +107,7 @@ def train_pairs(
         state.optimiser.zero_grad(set_to_none=True)
         state.step += 1
         state.rows += int(rows)
-        state.gaps += int((step.gap > 0).sum())
+        state.gaps += int((of.step.gap > 0).sum())
         recent.append((float(nats.detach()), float(right)))
         now = time.monotonic()
         times.append(now - began)
@@ -185,7 +188,9 @@ def _look(
     coder: Coder, state: PairsState, source: StepSource, recipe: PairsRecipe, breaks: Breaks, folder: Path
 ) -> Gates:
     """The gates as they are now, on the same canvases each time."""
-    looks = steps(replace(source, seed=0, split="held-out"), range(LOOKS), breaks.inside.device, 0)
+    canvases = replace(recipe, contexts=LOOK_CONTEXTS, slots=LOOK_SLOTS)
+    held_out = replace(source, recipe=canvases, seed=0, split="held-out")
+    looks = steps(held_out, range(LOOKS), breaks.inside.device, 0)
     gates = assess(coder, state.pairs, looks, recipe, breaks)
     with (folder / CURVE).open("a", encoding="utf-8") as curve:
         held = {name: getattr(gates, name) for name in gates.__dataclass_fields__}

@@ -12,8 +12,21 @@ import torch
 
 from engine.common.errors import BadInput
 from engine.learn.packed import PackedCorpus
+from engine.learn.pairs.answers import Answers
 from engine.learn.pairs.batches import CanvasStep, StepSource
-from engine.learn.pairs.canvas import NOTHING, Breaks, Pairs, Prefilled, checked, greedy, loss, prefill, said, targets
+from engine.learn.pairs.canvas import (
+    NOTHING,
+    Breaks,
+    Pairs,
+    Prefilled,
+    checked,
+    greedy,
+    lines,
+    loss,
+    prefill,
+    said,
+    targets,
+)
 from engine.learn.pairs.files import write_pairs
 from engine.learn.pairs.readings import Readings
 from engine.learn.pairs.recipe import PairsRecipe
@@ -168,15 +181,18 @@ def test_what_the_base_writes_is_learnt_up_to_its_line_end():
     encode, pad = coder().encode, coder().fim.pad
     breaks = Breaks.of(coder(), torch.device("cpu"))
     written = torch.tensor([[encode("ab\nc"), [*encode("f)\nc")[:3], 5], encode("abcd")]])[:, :, :4]
-    step = _with(text=written.flip(2), gap=torch.tensor([[4, 4, 0]]))
-    found = targets(step, written, breaks, pad)[0].tolist()
+    found = lines(written, breaks, pad)[0].tolist()
     a, b = encode("ab")
     assert found[0] == [a, b, pad, pad]
     # The token ")\n" ends the line, too: what stands before the break is said by a token of its own.
     assert found[1] == [*encode("f"), *encode(")"), pad, pad]
-    assert found[2] == [NOTHING] * 4
-    text = targets(replace(step, distilled=torch.tensor([False])), written, breaks, pad)
-    assert text[0, :2].equal(step.text[0, :2])
+    assert found[2] == encode("abcd")[:4]
+
+
+def test_the_text_is_learnt_where_there_is_a_gap():
+    text = torch.tensor([[[1, 2, 3], [4, 5, 6]]])
+    found = targets(_with(text, gap=torch.tensor([[2, 0]])))
+    assert found[0].tolist() == [[1, 2, 3], [NOTHING] * 3]
 
 
 def _with(text: torch.Tensor, gap: torch.Tensor) -> CanvasStep:
@@ -191,16 +207,15 @@ def _with(text: torch.Tensor, gap: torch.Tensor) -> CanvasStep:
         pinned=torch.zeros(rows, 0, dtype=torch.long),
         draw=torch.zeros(rows, count, width),
         known=torch.zeros(rows, count),
-        distilled=torch.ones(rows, dtype=torch.bool),
     )
 
 
 def test_what_is_shown_and_what_is_unused_counts_for_nothing():
     step = source()[0]
     pairs = Pairs(coder().network, TINY, coder().network.embeddings.weight[0], 0)
-    breaks, pad = Breaks.of(coder(), torch.device("cpu")), coder().fim.pad
+    pad = coder().fim.pad
     of = prefill(coder().network, step)
-    target = targets(step, None, breaks, pad)
+    target = targets(step)
 
     def counted(of: Prefilled, **changes: Any) -> int:
         head = coder().network.module.lm_head.weight
@@ -214,11 +229,57 @@ def test_what_is_shown_and_what_is_unused_counts_for_nothing():
     assert counted(of) < counted(blank)
 
 
-@pytest.mark.parametrize("pause_after", [1, 3])
-def test_a_paused_run_goes_on_as_if_it_had_not_been(tmp_path: Path, pause_after: int):
-    whole, paused = run(tmp_path / "a"), run(tmp_path / "b", pause_after=pause_after)
+@cache
+def _breaks() -> Breaks:
+    """As if one of four tokens held a line break: random weights write few by themselves."""
+    breaks = Breaks.of(coder(), torch.device("cpu"))
+    every = torch.arange(len(breaks.inside)) % 4 == 0
+    return Breaks(inside=breaks.inside | every, head=torch.where(every, coder().fim.pad, breaks.head))
+
+
+def test_gaps_are_cut_out_of_what_the_base_writes():
+    """Checked against a plain pass: each canvas's tokens are those that the base says after all that stands before it,
+    and the keys beside it are those of a reading of these tokens."""
+    recipe = replace(TINY, written=12, batch=4)
+    breaks, pad = _breaks(), coder().fim.pad
+    answers = Answers(coder(), source(recipe), breaks)
+    seen = 0
+    for number in range(8):
+        of = answers.step(number)
+        step = of.step
+        fresh = prefill(coder().network, step)
+        for row, gap in torch.nonzero(step.gap).tolist():
+            cut, size = int(step.cut[row, gap]), int(step.gap[row, gap])
+            assert step.length[row] <= cut < step.length[row] + recipe.written
+            before = step.ids[row, :cut].tolist()
+            for token in step.text[row, gap, :size].tolist():
+                assert token == int(_plain(before)[-1].argmax())
+                assert not breaks.inside[token]
+                before.append(token)
+            assert (step.text[row, gap, size:] == pad).all()
+            for (key, value), (again, same) in zip(of.keys, fresh.keys, strict=True):
+                assert torch.allclose(key[row, :, : cut - 1], again[row, :, : cut - 1], atol=1e-4)
+                assert torch.allclose(value[row, :, : cut - 1], same[row, :, : cut - 1], atol=1e-4)
+            seen += 1
+    assert seen > 5
+
+
+def test_answers_are_the_same_whatever_was_asked_for_before():
+    recipe = replace(TINY, written=12, batch=4)
+    first, second = (Answers(coder(), source(recipe), _breaks()) for _ in range(2))
+    assert not first.step(0).step.ids.equal(first.step(1).step.ids)
+    here, there = first.step(3), second.step(3)
+    assert here.step.ids.equal(there.step.ids)
+    assert here.step.text.equal(there.step.text)
+    assert here.step.draw.equal(there.step.draw)
+
+
+@pytest.mark.parametrize(("pause_after", "distilled"), [(1, 0.0), (3, 0.0), (3, 0.5)])
+def test_a_paused_run_goes_on_as_if_it_had_not_been(tmp_path: Path, pause_after: int, distilled: float):
+    recipe = replace(TINY, distilled=distilled, batch=4)
+    whole, paused = run(tmp_path / "a", recipe), run(tmp_path / "b", recipe, pause_after=pause_after)
     assert paused.step == pause_after < whole.step
-    resumed = run(tmp_path / "b")
+    resumed = run(tmp_path / "b", recipe)
     assert (resumed.step, resumed.rows, resumed.gaps) == (whole.step, whole.rows, whole.gaps)
     for name, each in whole.pairs.trained().items():
         assert each.equal(resumed.pairs.trained()[name]), name
