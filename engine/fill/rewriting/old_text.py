@@ -22,6 +22,8 @@ _RUNS = {1: 0.35, 2: 0.6}
 _PLACES = 2
 MET = 3
 """Tokens in a row by which the texts have met again."""
+_BACK = 6
+"""The same, where that is before what is dealt with: they met in the wrong place, or the answer repeats itself."""
 _MOST_ROWS = 64
 """Tokens that are drafted at the most, where as many were the old ones before: so many cost little more than a third of
 what they cost in passes of 16."""
@@ -71,16 +73,16 @@ class OldText:
             self._write(token)
 
     def _write(self, token: int) -> None:
-        self._runs = {at + 1: self._runs.get(at, 0) + 1 for at in self._places[token] if at >= self._low}
+        self._runs = {at + 1: self._runs.get(at, 0) + 1 for at in self._places[token]}
         if not self._apart and self._ids[self.at : self.at + 1] == [token]:
             self.at, self._steps = self.at + 1, self._steps + 1
             if self._steps >= _LONG:
                 self._low = self.at
             return
         self._apart.append(token)
-        met = [at for at, count in self._runs.items() if count >= MET]
+        met = [at for at, count in self._runs.items() if count >= (MET if at > self._low else _BACK)]
         if met:
-            self._meet(max(met, key=lambda at: (min(self._runs[at], _LONG), -at)))
+            self._meet(max(met, key=lambda at: (min(self._runs[at], _LONG), at > self._low, -at)))
 
     def _meet(self, at: int) -> None:
         run = self._runs[at]
@@ -96,7 +98,7 @@ class OldText:
             left = self._ids[self._low : self._low + ROWS] if self._steps < MET else []
             likely = self.sure if self._steps >= MET else _JUST_MET
             return [TokenDraft(ids=ahead, likely=likely), *self._again(ahead), TokenDraft(ids=left, likely=_REPLACED)]
-        near = sorted(self._runs.items(), key=lambda run: (-run[1], run[0]))[:_PLACES]
+        near = sorted(self._runs.items(), key=lambda run: (-min(run[1], _LONG), run[0] <= self._low, run[0]))[:_PLACES]
         found = [TokenDraft(ids=self._ids[at : at + ROWS], likely=_RUNS.get(count, _AGAIN)) for at, count in near]
         later = self.at + len(self._apart)
         return [

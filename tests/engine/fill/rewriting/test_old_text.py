@@ -72,3 +72,11 @@ def test_a_word_that_is_renamed_is_drafted_renamed() -> None:
 def test_a_text_that_repeats_itself_ends_where_it_should() -> None:
     old = [1, 2, 3] * 10
     assert passes(old, [1, 2, 3] * 4) <= 14
+
+
+def test_a_text_that_went_on_in_the_wrong_place_is_found_again() -> None:
+    """A passage is written as another one like it further down, and what follows is that of the first all the same."""
+    start, end, rest = [*range(10)], [*range(10, 30)], [*range(100, 200)]
+    old = [*start, 50, *end, *rest, *start, 60, *end, *range(200, 230)]
+    new = [*start, 60, *end, *rest, *start, 60, *end, *range(200, 230)]
+    assert passes(old, new) <= 12
