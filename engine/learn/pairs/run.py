@@ -20,11 +20,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from engine.common.errors import BadInput
 from engine.common.files import replacing
-from engine.learn.pairs.answers import Answers
 from engine.learn.pairs.batches import StepSource, steps
 from engine.learn.pairs.canvas import Breaks, Pairs, loss, prefill, targets
 from engine.learn.pairs.gates import Gates, assess
 from engine.learn.pairs.recipe import PairsRecipe
+from engine.learn.pairs.written_lines import WrittenLines
 from engine.models.causal.opening import Coder
 from engine.models.causal.pairs import read_pairs
 
@@ -87,7 +87,7 @@ def train_pairs(
     folder.mkdir(parents=True, exist_ok=True)
     coder.tokenizer.save(str(folder / "tokenizer.json"))
     source = StepSource(corpus=corpus, tokenizer=folder, recipe=recipe, fim=coder.fim, seed=seed)
-    answers = Answers(coder, source, breaks)
+    own_lines = WrittenLines(coder, source, breaks)
     trained = list(state.pairs.trained().values())
     recent: deque[tuple[float, float]] = deque(maxlen=REPORT_EVERY)
     times: deque[float] = deque(maxlen=2 * REPORT_EVERY)
@@ -96,7 +96,7 @@ def train_pairs(
         if should_pause() or finished(state, recipe):
             break
         own = random.Random(f"{seed}/{state.step}").random() < recipe.distilled
-        of = answers.step(state.step) if own else prefill(base, step)
+        of = own_lines.step(state.step) if own else prefill(base, step)
         with sdpa_kernel(_ATTENTION):
             nats, rows, right = loss(state.pairs, of, targets(of.step), recipe, base.module.lm_head.weight, pad)
             nats.backward()

@@ -12,7 +12,6 @@ import torch
 
 from engine.common.errors import BadInput
 from engine.learn.packed import PackedCorpus
-from engine.learn.pairs.answers import Answers
 from engine.learn.pairs.batches import CanvasStep, StepSource
 from engine.learn.pairs.canvas import (
     NOTHING,
@@ -31,6 +30,7 @@ from engine.learn.pairs.files import write_pairs
 from engine.learn.pairs.readings import Readings
 from engine.learn.pairs.recipe import PairsRecipe
 from engine.learn.pairs.run import PairsSitting, PairsState, train_pairs
+from engine.learn.pairs.written_lines import WrittenLines
 from engine.models.causal.layout import context_ids
 from engine.models.causal.opening import Coder, open_coder
 from engine.models.causal.pairs import read_pairs
@@ -242,7 +242,7 @@ def test_gaps_are_cut_out_of_what_the_base_writes():
     and the keys beside it are those of a reading of these tokens."""
     recipe = replace(TINY, written=12, batch=4)
     breaks, pad = _breaks(), coder().fim.pad
-    answers = Answers(coder(), source(recipe), breaks)
+    answers = WrittenLines(coder(), source(recipe), breaks)
     seen = 0
     for number in range(8):
         of = answers.step(number)
@@ -266,7 +266,7 @@ def test_gaps_are_cut_out_of_what_the_base_writes():
 
 def test_answers_are_the_same_whatever_was_asked_for_before():
     recipe = replace(TINY, written=12, batch=4)
-    first, second = (Answers(coder(), source(recipe), _breaks()) for _ in range(2))
+    first, second = (WrittenLines(coder(), source(recipe), _breaks()) for _ in range(2))
     assert not first.step(0).step.ids.equal(first.step(1).step.ids)
     here, there = first.step(3), second.step(3)
     assert here.step.ids.equal(there.step.ids)

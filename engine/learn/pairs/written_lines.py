@@ -19,14 +19,14 @@ _FIRST = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class LineGap:
     """The rest of a line after `start` tokens of what was written."""
 
     start: int
     ids: list[int]
 
 
-class Answers:
+class WrittenLines:
     """Steps whose gaps are lines that the base wrote; it writes once for several of them."""
 
     def __init__(self, coder: Coder, source: StepSource, breaks: Breaks) -> None:
@@ -37,7 +37,7 @@ class Answers:
         )
         self._device = breaks.inside.device
         self._inside, self._head = breaks.inside.tolist(), breaks.head.tolist()
-        self._held: tuple[int, Prefilled, list[list[Gap]]] | None = None
+        self._held: tuple[int, Prefilled, list[list[LineGap]]] | None = None
 
     def step(self, number: int) -> Prefilled:
         """Step `number`, the same whatever was asked for before it."""
@@ -54,7 +54,7 @@ class Answers:
         )
 
     @torch.no_grad()
-    def _written(self, turn: int) -> tuple[Prefilled, list[list[Gap]]]:
+    def _written(self, turn: int) -> tuple[Prefilled, list[list[LineGap]]]:
         """Contexts with what the base writes after each, and the gaps in it."""
         base, count = self._coder.network, self._recipe.written
         step = of_tensors(lambda each: each.to(self._device), self._readings[turn])
@@ -72,7 +72,7 @@ class Answers:
         ]
         return Prefilled(step=replace(step, ids=ids), keys=keys), gaps
 
-    def _lines(self, tokens: list[int]) -> Iterator[Gap]:
+    def _lines(self, tokens: list[int]) -> Iterator[LineGap]:
         """Each gap in these tokens whose line they end."""
         begins = 0
         for at, token in enumerate(tokens):
@@ -82,7 +82,7 @@ class Answers:
                 if head != NOTHING:
                     last = [] if head == self._coder.fim.pad else [head]
                     yield from (
-                        Gap(start=start, ids=[*tokens[start:at], *last])
+                        LineGap(start=start, ids=[*tokens[start:at], *last])
                         for start in range(begins, at + 1)
                         if start < at or last
                     )
@@ -90,7 +90,7 @@ class Answers:
             if ended:
                 return
 
-    def _cut(self, step: CanvasStep, gaps: list[list[Gap]], number: int) -> CanvasStep:
+    def _cut(self, step: CanvasStep, gaps: list[list[LineGap]], number: int) -> CanvasStep:
         """Canvases after some of the gaps of each context."""
         recipe, rng = self._recipe, random.Random(f"{self._seed}/answers/{number}")
         width = recipe.widths[number % len(recipe.widths)]
