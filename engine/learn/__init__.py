@@ -1,1 +1,1 @@
-"""What is trained: the bundled model, canvases on a coder, adapters to a repository. `python -m engine.learn`."""
+"""Training: the bundled model, pairs for a canvas on a coder, adapters to a repository. `python -m engine.learn`."""

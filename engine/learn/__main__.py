@@ -55,7 +55,7 @@ seed_option = click.option("--seed", type=click.IntRange(0), default=0)
 
 
 def holes_option(default: int) -> Callable[[F], F]:
-    """An option: how much is filled."""
+    """The option `--holes` with its default."""
     about = "Development holes to fill by canvas and causal head, for the threshold."
     return click.option("--holes", type=click.IntRange(0, 300), default=default, help=about)
 
@@ -224,7 +224,7 @@ def pairs(
 def export(
     out: Path, name: str, corpus: str, seed: int, changes: tuple[str, ...], holes: int, evaluation: Path | None
 ) -> None:
-    """Write the newest checkpoint as a model directory with its card, and fit how sure it has to be."""
+    """Write the newest checkpoint as a model directory with its card, and fit the confidence that suggestions need."""
     recipe, folder, text = changed(Recipe(), changes), _run_folder(name), corpus_folder(corpus)
     state = newest_state(recipe, folder)
     export_model(state, recipe, text / "tokenizer", out)
@@ -248,8 +248,7 @@ def export(
 @holes_option(0)
 @one_line_errors()
 def assess(name: str, corpus: str, gaps: int, changes: tuple[str, ...], holes: int) -> None:
-    """What the causal head of a run has learnt, on packages that were held out, and what its canvas fills: the gates of
-    the recipe."""
+    """Report what a run's causal head has learnt on held-out packages, and how many holes its canvas fills."""
     recipe, text = changed(Recipe(), changes), corpus_folder(corpus)
     state = newest_state(recipe, _run_folder(name))
     assessment = assess_network(GemmaNetwork(state.module), PackedCorpus(text, "held-out"), recipe, gaps)
@@ -265,14 +264,14 @@ def _fills(model: Path, holes: int) -> Fills:
 
 
 def installed_packages() -> list[Path]:
-    """The folders of installed packages of this interpreter and of the one that its environment was made from."""
+    """The `site-packages` folders of this interpreter, and of the one that its environment was made from."""
     bases = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix}
     paths = [sysconfig.get_path(kind, vars=given) for given in ({}, bases) for kind in ("purelib", "platlib")]
     return list(dict.fromkeys(Path(path) for path in paths if Path(path).is_dir()))
 
 
 def _workers(device: torch.device) -> int:
-    """On a processor they would take from the model what they give."""
+    """How many processes make batches: none on a processor, where they would slow the model down."""
     return min(MAX_WORKERS, max(1, (os.cpu_count() or 1) - 2)) if device.type == "cuda" else 0
 
 

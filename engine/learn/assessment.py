@@ -1,4 +1,4 @@
-"""What a run has learnt, on fixed texts of the held-out split: the gates of the recipe."""
+"""Figures of a run's causal head on fixed texts of the held-out split."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from engine.models.gemma.network import GemmaNetwork
 from engine.models.prompts.layout import PREFIX, SUFFIX, width_token
 
 WIDTH = 512
-"""Tokens of a row."""
+"""Tokens in a row."""
 PLAIN_ROWS = 96
 AT_ONCE = 8
-"""Rows"""
+"""Rows in a forward pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
-    """Of the causal head. Shares in [0, 1]."""
+    """What the causal head has learnt; shares in [0, 1]."""
 
     nats: float
-    """A token, of texts that are not reordered."""
+    """Loss a token, on texts that are not reordered."""
     gaps: int
     exact: float
-    """Gaps whose every token is the likeliest after those before it."""
+    """Share of gaps whose every token is the likeliest after those before it."""
     exact_blind: float
-    """The same, without the suffix in the context."""
+    """The same share, without the suffix in the context."""
     ended: float
-    """Gaps whose end is the likeliest token after their text."""
+    """Share of gaps whose end is the likeliest token after their text."""
     stopped: float
-    """Gaps that are filled with the very tokens and end there, no sooner."""
+    """Share of gaps that are right to the token and end there, no sooner."""
     wide: float
-    """Gaps whose width is the likeliest answer when it is asked for."""
+    """Share of gaps whose predicted width is right."""
     within_one: float
-    """Those that are told to within one token."""
+    """Share of gaps whose predicted width is right to within one token."""
 
     def line(self) -> str:
         return (
@@ -53,7 +53,7 @@ class Assessment:
 
 @torch.no_grad()
 def assess(network: GemmaNetwork, corpus: PackedCorpus, recipe: Recipe, gaps: int, seed: int = 0) -> Assessment:
-    """Read plain texts and `gaps` gaps of `corpus`."""
+    """Assess `network` on plain texts and on `gaps` gaps of `corpus`."""
     bare = replace(recipe, snippet_share=0.0, echo_share=0.0, edit_share=0.0)
     plain = Examples(corpus, replace(bare, gap_share=0.0), random.Random(f"{seed}/plain"))
     rows = [*filled_rows(plain, PLAIN_ROWS, WIDTH)]
@@ -81,7 +81,8 @@ def assess(network: GemmaNetwork, corpus: PackedCorpus, recipe: Recipe, gaps: in
 
 
 def _readings(network: GemmaNetwork, examples: Sequence[Example], pinned: int) -> list[tuple[bool, bool, int]]:
-    """Of each example, whether its gap and its end are the likeliest tokens, and how far off its likeliest width is."""
+    """For each example: whether each token of its gap is the likeliest, whether its end is, and how far off its
+    predicted width is."""
     readings: list[tuple[bool, bool, int]] = []
     for start in range(0, len(examples), AT_ONCE):
         rows = [ContextRow(pinned) for _ in examples[start : start + AT_ONCE]]
@@ -100,7 +101,7 @@ def _readings(network: GemmaNetwork, examples: Sequence[Example], pinned: int) -
 
 
 def _without_suffix(example: Example) -> Example:
-    """Its context as if nothing stood after the gap."""
+    """The context of an example as if nothing stood after its gap."""
     if SUFFIX not in example.context:
         return example
     start, end = example.context.index(SUFFIX), example.context.index(PREFIX)

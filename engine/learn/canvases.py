@@ -1,5 +1,7 @@
-"""Canvases over shared rows of context. Each is [gap | pinned suffix], sees the context of its example up to its cut,
-and its gap is denoised. Those of a row lie side by side, [C] tokens in all.
+"""Training canvases beside shared rows of context.
+
+A canvas is [gap | pinned suffix]. It sees the context of its example up to a cut, and its gap is denoised. The canvases
+of a row lie side by side, C tokens in all.
 """
 
 from __future__ import annotations
@@ -29,83 +31,84 @@ from engine.models.network import Attend
 from engine.models.prompts.layout import EOS, MASK, PAD
 
 WIDTHS = (4, 8, 12, 16, 24, 32, 48, 64)
-"""Gap widths in tokens of canvases that are wider than their text, or narrower."""
+"""Widths in tokens of canvases that are wider or narrower than their text."""
 FEWEST_PINNED = 8
-"""Suffix tokens on a canvas at the least; a recipe says how many at the most."""
+"""Least number of suffix tokens on a canvas; the recipe has the largest."""
 RUNS, OPEN_RUNS, ENDED_RUNS = 0.5, 0.75, 0.25
-"""Canvases whose noise is one run of tokens; those of them where it reaches the suffix, and those with unused slots
-where it is nothing but these: all text is there, and the gap ends."""
+"""Shares: canvases whose noise is one run of tokens; of these, those where the run reaches the suffix; of canvases with
+unused slots, those where the run is the unused slots alone, so that only the gap's end is to be found."""
 SLACK_HIDDEN = 0.75
-"""Canvases whose unused slots are noise all together: a fill meets them so when it has to find its own end."""
+"""Share of canvases whose unused slots are all noise, as in a fill that has to find its own end."""
 COUNTED_SLACK = 4
-"""Of the unused slots one in so many counts, and the first: they are easy, and would be most of a wide canvas."""
+"""One in so many unused slots counts in the loss, and always the first: they are easy, and would be most of a wide
+canvas."""
 INNER = 4
-"""Gaps that are drawn inside 64 tokens of context; more than fit beside it."""
+"""Most gaps drawn inside 64 tokens of context. More do not fit on the canvases beside it."""
 COPIES = 3
-"""Canvases of the gap that an example ends at, whose suffix is in its context as when it is served; the first may be
-blank, the others differ in what is known. Gaps inside have what room these leave."""
+"""Canvases of the gap at the end of an example. The first may be blank, the others differ in what is known. Gaps inside
+get the room that these leave."""
 FED = 3
-"""One row in so many is denoised twice: see Canvases.conditioned."""
+"""One in so many rows is denoised twice: see Canvases.conditioned."""
 CHECKED = 0.5
-"""Of the canvases that show the model's own first answer, those on which nothing is masked any more and which are fed
-nothing: they are asked whether what stands there is right, as a ranking asks."""
+"""Of the canvases that show the model's own first answer, the share on which nothing is masked or fed back. There the
+model says whether what stands there is right, as in ranking."""
 SHARPENED = 0.7
-"""Divides the logits that a canvas is fed, as a served one's are in the mean (see engine.fill.sampling)."""
+"""Temperature of the logits that a canvas is fed, the mean of a served one's (see engine.fill.sampling)."""
 NO_CANVAS = -1
 _FLAGS = ("queried", "drafted", "checked")
-"""Parts of Canvases that are bool."""
+"""The boolean tensors of `Canvases`."""
 _Place = tuple[int, int, list[int], list[int]]
-"""The number of an example, where in it a gap begins, its text, and what follows."""
+"""The number of an example, where in it a gap begins, the gap's text, and what follows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvases:
-    """Rows of context, and beside them, all [B, C]:"""
+    """Rows of context and the canvases beside them; all canvas tensors are [B, C]."""
 
     contexts: Contexts
     truth: Tensor
-    """What belongs at each canvas position."""
+    """The right token of each position."""
     canvas: Tensor
-    """What stands there: the truth, or noise."""
+    """The token on each position: the right one, or noise."""
     blank: Tensor
-    """What stood there when nothing of the gap was known."""
+    """The same as if nothing of the gap were known."""
     queried: Tensor
-    """Which positions are in question, bool: those that are masked; all of the gap under uniform noise, or where what
-    stands there may be the model's own."""
+    """Positions to be predicted (bool): those that are masked, or the whole gap under uniform noise and where the
+    model's own tokens may stand."""
     drafted: Tensor
-    """Where the model's own first answer stands instead of what `canvas` has, bool."""
+    """Positions where the model's own first answer replaces `canvas` (bool)."""
     checked: Tensor
-    """Of which canvases all is said, bool."""
+    """Positions of canvases on which nothing is masked (bool)."""
     owner: Tensor
-    """The number of the canvas that a position belongs to, or NO_CANVAS."""
+    """The number of the canvas of a position, or NO_CANVAS."""
     example: Tensor
-    """The number of the example that the canvas sees."""
+    """The number of the example that the canvas belongs to."""
     cut: Tensor
-    """Where in the row ends what it sees of it."""
+    """The end, in the row, of the context that the canvas sees."""
     position: Tensor
-    """In its example."""
+    """The position within the example."""
     begin: Tensor
-    """Of its canvas."""
+    """The position at which its canvas begins."""
 
     @property
     def conditioned(self) -> slice:
-        """Rows that are denoised twice, fed their own answer over a blank canvas. Part of each of their gaps is known,
-        as from the second step of a served one on, and some of that may be wrong, as it is there."""
+        """The rows that are denoised twice: the second time they are fed their own answer over a blank canvas, as from
+        the second step of a fill on. Part of each gap is known, and some of that may be wrong."""
         return slice(0, _fed(len(self.canvas)))
 
     @property
     def counted(self) -> Tensor:
-        """Which of the positions in question the loss is taken over, bool [B, C]."""
+        """Positions that count in the loss, bool [B, C]."""
         slack = self.truth == PAD
         first = slack & ~slack.roll(1, dims=1)
         return self.queried & (~slack | first | (self.position % COUNTED_SLACK == 0))
 
 
 def noised(gap: Sequence[int], recipe: Recipe, rng: random.Random) -> tuple[list[int], list[bool]]:
-    """Tokens of a gap with some hidden, and which of them are in question.
+    """Hide some tokens of a gap: returns the tokens with noise, and which of them are to be predicted.
 
-    Absorbing noise: hidden tokens are masks and in question; at least one is. Uniform: they are any token, and all of
-    the gap is in question.
+    Absorbing noise: hidden tokens become masks and are predicted; at least one is. Uniform noise: they become any
+    token, and the whole gap is predicted.
     """
     hidden = _hidden(gap, rng, recipe.blank_share)
     if recipe.noise == "uniform":
@@ -117,8 +120,8 @@ def noised(gap: Sequence[int], recipe: Recipe, rng: random.Random) -> tuple[list
 
 
 def _hidden(gap: Sequence[int], rng: random.Random, blank: float) -> list[bool]:
-    """All tokens; or each with a likelihood that is drawn once a gap, unused slots mostly all together; or one run of
-    tokens: a canvas that settles from its sure ends inwards looks so."""
+    """Which tokens are hidden. Either all; or each with one probability for the gap, unused slots mostly together; or
+    one run of tokens, as in a canvas that settles from both ends."""
     if rng.random() < blank:
         return [True] * len(gap)
     if rng.random() < RUNS:
@@ -134,7 +137,7 @@ def _hidden(gap: Sequence[int], rng: random.Random, blank: float) -> list[bool]:
 
 
 def canvas_batch(rows_of_context: Iterable[ContextRow], recipe: Recipe, width: int, rng: random.Random) -> Canvases:
-    """Rows of context, at most `width` tokens each, with as many canvases as fit beside them."""
+    """Rows of context with at most `width` tokens each, and as many canvases as fit beside them."""
     size = int(width * recipe.canvas_share)
     rows = [*rows_of_context]
     partly, right = replace(recipe, blank_share=0.0), replace(recipe, drafted_share=0.0)
@@ -144,7 +147,8 @@ def canvas_batch(rows_of_context: Iterable[ContextRow], recipe: Recipe, width: i
 
 
 def side_by_side(made: Contexts, beside: Sequence[Sequence[tuple[int, ...]]], size: int) -> Canvases:
-    """Rows of context with at most `size` canvas tokens beside each, as in Canvases part by part."""
+    """The batch of rows of context with at most `size` canvas tokens beside each; `beside` has the parts of `Canvases`
+    by token."""
     fillers = {"truth": PAD, "canvas": PAD, "blank": PAD, **dict.fromkeys(_FLAGS, False), "owner": NO_CANVAS}
     fillers |= dict.fromkeys(("example", "cut", "position", "begin"), 0)
     parts = stacked(beside, size, fillers)
@@ -157,7 +161,7 @@ def _fed(rows: int) -> int:
 
 
 def _places(row: ContextRow, recipe: Recipe, rng: random.Random) -> Iterator[tuple[_Place, Recipe]]:
-    """Gaps of a row's examples and what their noise is, those that matter most first."""
+    """The gaps of a row's examples and the kind of their noise, the most important ones first."""
     ends = [(index, len(each.context), each.gap, each.after) for index, each in enumerate(row.examples) if each.gap]
     inner = [(index, gap.cut, gap.gap, gap.after) for index, each in enumerate(row.examples) for gap in each.inner]
     partly = replace(recipe, blank_share=0.0)
@@ -169,7 +173,7 @@ def _places(row: ContextRow, recipe: Recipe, rng: random.Random) -> Iterator[tup
 
 
 def _beside(row: ContextRow, recipe: Recipe, room: int, rng: random.Random) -> list[tuple[int, ...]]:
-    """The tokens of a row's canvases, at most `room`, as in Canvases part by part."""
+    """The canvas tokens of a row, at most `room`, each with the parts of `Canvases`."""
     unknown = replace(recipe, blank_share=1.0)
     beside: list[tuple[int, ...]] = []
     owner = 0
@@ -190,7 +194,8 @@ def _beside(row: ContextRow, recipe: Recipe, room: int, rng: random.Random) -> l
 
 
 def _drafted(hidden: Sequence[bool], recipe: Recipe, rng: random.Random) -> tuple[list[bool], bool]:
-    """Where the model's first answer stands on a canvas with `hidden` positions, and whether all of it is said then."""
+    """Where the model's first answer stands on a canvas with these `hidden` positions, and whether that is all of
+    it."""
     if recipe.noise == "uniform" or rng.random() >= recipe.drafted_share:
         return [False] * len(hidden), False
     level, checked = rng.random(), rng.random() < CHECKED
@@ -200,7 +205,8 @@ def _drafted(hidden: Sequence[bool], recipe: Recipe, rng: random.Random) -> tupl
 def _canvas(
     text: Sequence[int], after: Sequence[int], recipe: Recipe, rng: random.Random
 ) -> tuple[list[int], list[int]]:
-    """Gap, with its unused slots as <pad>, and pinned suffix; nothing where the text just goes on and is too short."""
+    """A gap, padded to its canvas's width, and its pinned suffix. Both are empty where the text has no gap and is too
+    short."""
     if rng.random() < recipe.free_share:
         width = rng.choice((*WIDTHS, recipe.shape.canvas))
         going_on = [*text, *after]
@@ -224,7 +230,7 @@ def _width(gap: Sequence[int], recipe: Recipe, rng: random.Random) -> int:
 
 
 def canvas_losses(network: GemmaNetwork, batch: Canvases) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Mean cross-entropies in nats: of the canvas tokens that are counted, and those of their contexts."""
+    """Mean cross-entropies in nats: of the counted canvas tokens, then the four of `context_losses`."""
     store: dict[int, tuple[Tensor, Tensor]] = {}
     of_contexts = context_losses(network, batch.contexts, store)
     canvas, fed = first_answer(network, batch, store)
@@ -241,8 +247,8 @@ def decode_rows(network: GemmaNetwork, batch: Canvases, store: KeysAndValues, fe
 
 @torch.no_grad()
 def first_answer(network: GemmaNetwork, batch: Canvases, store: KeysAndValues) -> tuple[Tensor, Tensor]:
-    """The canvases [B, C] with what the model says over blank ones where that is drafted, and the self-conditioning
-    [B, C, E] of the rows that have it; known positions speak for themselves."""
+    """The canvases [B, C] with the model's answer to blank ones where `drafted`, and the self-conditioning [B, C, E] of
+    the rows that are fed it. Known positions are conditioned on their own token."""
     rows = batch.conditioned
     part = of_tensors(lambda tensor: tensor[rows], replace(batch, canvas=batch.blank))
     first = {index: (key[rows].detach(), value[rows].detach()) for index, (key, value) in store.items()}

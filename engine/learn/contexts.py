@@ -1,7 +1,8 @@
-"""Rows of context: examples side by side, each seen by itself alone, and the causal encoder's loss over all tokens.
+"""Rows of context for training, and the causal head's loss over all of their tokens.
 
-After the examples their gaps are read, those that they end at and those inside: each reading sees the context up to
-its gap, and begins with what stands after it and the question how wide it is.
+A row has examples side by side, each of which sees itself alone. After the examples come readings of their gaps, those
+at the end of an example and those inside. A reading sees the context up to its gap. It begins with the text after the
+gap and the question how wide the gap is.
 """
 
 from __future__ import annotations
@@ -22,49 +23,49 @@ from engine.models.network import Attend, bias
 from engine.models.prompts.layout import END, PAD, question, reading, width_token
 
 KeysAndValues = dict[int, tuple[Tensor, Tensor]]
-"""By layer, [B, K, N, D] each."""
+"""Keys and values by layer, [B, K, N, D] each."""
 NOTHING = -1
-"""The target where no loss is taken, and the example of a place that is left empty."""
+"""The target where no loss is taken, and the example of an empty place."""
 TEXT, GAP, WIDE = range(3)
 INNER_SHARE = 0.25
-"""Of a row, for readings of gaps inside its examples."""
+"""Share of a row that readings of gaps inside its examples may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contexts:
-    """All [B, N]."""
+    """A batch of rows; all tensors are [B, N]."""
 
     ids: Tensor
     target: Tensor
-    """What follows each token; what WIDTH is answered with; or NOTHING, as of what stands after a gap."""
+    """The next token, the answer to WIDTH, or NOTHING (as for the text after a gap)."""
     kind: Tensor
-    """What the target is: the next TEXT, that of a GAP, its end included, or a gap's WIDE."""
+    """What the target belongs to: TEXT, a GAP with its end, or WIDE (a width)."""
     example: Tensor
-    """The number of the example in its row, or NOTHING."""
+    """The number of the token's example in its row, or NOTHING."""
     position: Tensor
-    """In its example."""
+    """The position within the example."""
     seen: Tensor
-    """Where in the row begins what a token does not see of its example, itself and its reading aside."""
+    """The end, in the row, of what a token sees of its example, apart from itself and its reading."""
     reading: Tensor
-    """The number of the reading in its row, of which a token sees what is before it; or NOTHING."""
+    """The number of the token's reading in its row, of which it sees what comes before it; or NOTHING."""
 
 
 @dataclass(slots=True)
 class ContextRow:
-    """Examples side by side."""
+    """A row that is being filled with examples and readings."""
 
     pinned: int | None = None
-    """Tokens of what stands after a gap that are read before it, by a model that is asked how wide it is; None: gaps
-    are read just after their context."""
+    """Tokens of the text after a gap that a reading begins with, for a model that predicts widths; None: a reading
+    begins with the gap."""
     tokens: list[tuple[int, ...]] = field(default_factory=list)
-    """As in Contexts, part by part."""
+    """The parts of `Contexts`, token by token."""
     examples: list[Example] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     """Where in the row each example begins."""
     readings: int = 0
 
     def add(self, example: Example) -> None:
-        """Append an example and the reading of the gap that it ends at."""
+        """Append an example and the reading of the gap at its end."""
         ids, start, number = example.context, len(self.tokens), len(self.examples)
         targets = [*ids[1:], example.gap[0] if example.gap else NOTHING]
         self.tokens += [(ids[at], targets[at], TEXT, number, at, start + at + 1, NOTHING) for at in range(len(ids))]
@@ -74,7 +75,7 @@ class ContextRow:
             self._read(number, len(ids), example.gap, example.after)
 
     def read_inside(self, room: int) -> None:
-        """Append readings of gaps inside the examples, as far as there is room."""
+        """Append readings of gaps inside the examples, as far as `room` tokens allow."""
         most = len(self.tokens) + room
         for number, example in enumerate(self.examples):
             for gap in example.inner:
@@ -82,7 +83,8 @@ class ContextRow:
                     return
 
     def _read(self, number: int, cut: int, gap: Sequence[int], after: Sequence[int], most: int | None = None) -> bool:
-        """Read a gap after the first `cut` tokens of an example, unless the row would have more than `most` then."""
+        """Append the reading of a gap after the first `cut` tokens of an example; False where the row would exceed
+        `most` tokens."""
         query = [] if self.pinned is None else question(after[: self.pinned], cut)
         targets = [(NOTHING, TEXT)] * (len(query) - 1) + [(width_token(len(gap)), WIDE)] * bool(query)
         targets += [(each, GAP) for each in (*gap, END)]
@@ -100,7 +102,7 @@ class ContextRow:
 
 
 def filled_rows(examples: Examples, rows: int, width: int, inner: int = 0) -> Iterator[ContextRow]:
-    """Rows of at most `width` tokens, whose examples have up to `inner` gaps inside for 64 tokens."""
+    """Rows of at most `width` tokens, whose examples have up to `inner` gaps inside for every 64 tokens."""
     of_examples = int(width * (1 - INNER_SHARE)) if inner else width
     for _ in range(rows):
         row = ContextRow(examples.read)
@@ -120,7 +122,7 @@ def contexts(rows: Sequence[ContextRow], width: int) -> Contexts:
 
 
 def stacked(rows: Sequence[Sequence[tuple[int, ...]]], width: int, fillers: dict[str, int]) -> dict[str, Tensor]:
-    """By name, each part of the tokens in `rows` as [B, width], filled up with its filler."""
+    """Each part of the tokens in `rows` by name, as [B, width], padded with its filler."""
     filler = tuple(fillers.values())
     filled = (chain(row, repeat(filler, width - len(row))) for row in rows)
     # Read one by one: torch takes five times as long to look into lists of lists.
@@ -130,7 +132,7 @@ def stacked(rows: Sequence[Sequence[tuple[int, ...]]], width: int, fillers: dict
 
 
 def of_tensors(change: Callable[[Tensor], Tensor], batch: Any) -> Any:
-    """The same kind of batch with `change` of each of its tensors."""
+    """The same batch with `change` applied to each tensor."""
     if isinstance(batch, Tensor):
         return change(batch)
     return type(batch)(**{each.name: of_tensors(change, getattr(batch, each.name)) for each in fields(batch)})
@@ -139,8 +141,8 @@ def of_tensors(change: Callable[[Tensor], Tensor], batch: Any) -> Any:
 def context_losses(
     network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Mean cross-entropies in nats: of every next token, of those in gaps alone, of the gaps' widths and of their ends
-    alone; 0 where there are none. `store` receives each layer's keys and values."""
+    """Mean cross-entropies in nats: of every next token, of those in gaps, of widths, of the gaps' ends; 0 where a
+    batch has none. `store` receives each layer's keys and values."""
     hidden = network.encode(batch.ids, batch.position, attend_within(network, batch, store))
     counted = batch.target != NOTHING
     text, gap, wide = (counted & (batch.kind == kind) for kind in (TEXT, GAP, WIDE))
@@ -154,7 +156,8 @@ def context_losses(
 
 
 def attend_within(network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None) -> Attend:
-    """Each token sees its example up to what it may see of it, itself, and what is before it in its reading."""
+    """Attention in which each token sees the part of its example that it may see, itself, and what precedes it in its
+    reading."""
     slots = torch.arange(batch.ids.shape[1], device=batch.ids.device)
     same = batch.example[:, :, None] == batch.example[:, None, :]
     before = slots[None, :] < slots[:, None]
@@ -173,7 +176,7 @@ def attend_within(network: GemmaNetwork, batch: Contexts, store: KeysAndValues |
 
 
 def bias_of(network: GemmaNetwork, mask: Tensor) -> Tensor:
-    """`bias` in the format of the products."""
+    """A mask as a bias in the number format of the matrix products."""
     kind = mask.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else network.module.lm_head.weight.dtype
     return bias(mask, dtype)

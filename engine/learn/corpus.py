@@ -1,4 +1,4 @@
-"""The training text: permissively licensed source code that is on this machine, screened, balanced and split."""
+"""The training text: permissively licensed source code of this machine, screened, balanced and split."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ Split = Literal["train", "held-out"]
 DOCUMENTS_FILE, MANIFEST_FILE = "documents.jsonl.gz", "manifest.json"
 
 _SECONDARY_SHARE = 0.11
-"""Tests, examples and declarations: at most this share of a package's other characters, so below 10% of all."""
+"""Most characters of tests, examples and declarations, by the other characters of a package: below 10% of all."""
 _PACKAGE_SHARE = 0.04
-"""Of all characters, as they are and as often as they are read."""
+"""Largest share of one package, by characters as they are and as often as they are read."""
 _NPM_SHARE = 0.13
-"""JavaScript and TypeScript, of all characters."""
+"""Largest share of JavaScript and TypeScript, by characters."""
 
 _UTILITIES = ("algorithms", "boltons", "funcy", "glom", "more-itertools", "pydash", "pygorithm")
 _WEIGHTS = {
@@ -48,7 +48,7 @@ _WEIGHTS = {
     **dict.fromkeys((*_UTILITIES, "sortedcontainers", "textdistance", "ubelt"), 4),
 }
 HELD_OUT = frozenset({"glom", "manim", "mongoose", "werkzeug"})
-"""Packages that are measured on and never trained on: pinned, so that every machine holds out the same."""
+"""Packages for measuring, never for training. They are pinned, so that every machine holds out the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Document:
     path: str
     text: str
     weight: int = 1
-    """How often it is read while others are read once."""
+    """How often it is read in the time that others are read once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +78,12 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a corpus is made of, for the model card."""
+    """What a corpus consists of, for the model card."""
 
     seed: int
     packages: tuple[ManifestEntry, ...]
     left_out: dict[str, int]
-    """Files left out, by reason."""
+    """Numbers of files that were left out, by reason."""
 
     def characters(self, split: Split) -> int:
         return sum(entry.characters for entry in self.packages if entry.split == split)
@@ -94,11 +94,9 @@ def corpus_folder(name: str) -> Path:
 
 
 def build_corpus(sources: Sources, out: Path, seed: int, forbidden: Forbidden | None = None) -> Manifest:
-    """Collect, screen, balance and split source code, and write it to the folder `out`.
-
-    Reserved packages, what is called like them and what is `forbidden` stay out. The same files and seed give the
-    same corpus. Raises BadInput when the sources hold no usable code.
-    """
+    """Collect, screen, balance and split source code, and write it to the folder `out`. Reserved packages, packages
+    with their names and what is `forbidden` stay out. The same files and seed give the same corpus. Raises BadInput
+    when the sources hold no usable code."""
     screen = _Screen(forbidden or Forbidden())
     screened = [(package, screen.documents(package)) for package in find_packages(sources)]
     chosen = _balanced(screened, seed, screen.left_out)
@@ -129,7 +127,8 @@ def build_corpus(sources: Sources, out: Path, seed: int, forbidden: Forbidden | 
 
 
 def read_documents(path: Path, split: Split) -> Iterator[Document]:
-    """The documents of one split of the corpus in folder `path`, always in the same order."""
+    """The documents of one split of the corpus in folder `path`, always in the same order. Raises BadInput where there
+    are none."""
     with gzip.open(path / DOCUMENTS_FILE, "rt", encoding="utf-8", newline="\n") as file:
         for line in file:
             document = Document(**json.loads(line))
@@ -145,7 +144,7 @@ _Found = tuple[SourcePackage, list[Document]]
 
 
 class _Screen:
-    """What is kept of each package; counts what is not, by reason."""
+    """Screens packages, and counts what it leaves out, by reason."""
 
     def __init__(self, forbidden: Forbidden) -> None:
         self.left_out: Counter[str] = Counter()
@@ -158,7 +157,7 @@ class _Screen:
         return [each for each in found if isinstance(each, Document)]
 
     def _document(self, package: SourcePackage, path: PurePath) -> Document | str:
-        """A file, or why it is left out."""
+        """A file as a document, or the reason why it is left out."""
         if package.ecosystem == "python":
             if package.name in self._names:
                 return "reserved package"
@@ -246,8 +245,8 @@ def weight_of(name: str) -> int:
 
 
 def package_limits(sizes: Sequence[int], weights: Sequence[int], npm: Sequence[bool]) -> list[int]:
-    """Characters that each package may give, of packages with so many characters that are read so often; `npm` are
-    those in JavaScript and TypeScript."""
+    """The most characters that each package may give. `sizes`: characters of each package, with how often they are
+    read; `npm`: the packages in JavaScript and TypeScript."""
     # A share must leave room for all to add up: with few packages each may give more.
     share = max(_PACKAGE_SHARE, 6 / max(len(sizes), 1))
     given = [*sizes]

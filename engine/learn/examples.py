@@ -1,7 +1,7 @@
-"""What one text teaches: a context in the very layout that serving uses, the gap that it ends at, and gaps inside it.
+"""What one text teaches: a context laid out as in serving, the gap at its end, and gaps inside it.
 
-A text is a window of a document, or a function from its first line on. Most have a gap: then the suffix after it comes
-first in the context and the prefix last, and the gap follows with a token that ends it.
+A text is a window of a document, or a function from its first line on. Most have a gap: then the context has the text
+after the gap first and the prefix last, and the gap follows with a token that ends it.
 """
 
 from __future__ import annotations
@@ -28,38 +28,39 @@ _OFTEN: dict[Kind, int] = {
     "span": 2,
 }
 KINDS: tuple[Kind, ...] = tuple(kind for kind, times in _OFTEN.items() for _ in range(times))
-"""Kinds of gaps, each as often as it is drawn relative to the others."""
+"""Kinds of gaps, each repeated as often as it is drawn relative to the others."""
 SIGNATURES = 0.75
-"""Contexts with parts of neighbouring files that have signatures of these instead, where a name in the text has one."""
+"""Share of contexts with signatures instead of parts of neighbouring files, where a name in the text has one."""
 ALONE, IMPORTS = 0.5, 0.3
-"""Of the functions, those after which the file ends, and those with some of the file's imports before them."""
+"""Shares of functions after which the file ends, and of those with some of the file's imports before them."""
 LATE = 0.75
-"""Of gaps where a text takes a whole row, those in its second half: most files are longer than what is read of them."""
+"""Share of gaps in the second half of a text that takes a whole row. Most files are longer than what is read of
+them."""
 IN_CODE = 0.75
-"""Gaps of functions that begin after the docstring."""
+"""Share of a function's gaps that begin after its docstring."""
 SHORTEST = 48
-"""Tokens of an example; less is left empty."""
+"""Least number of tokens of an example; a smaller rest of a row stays empty."""
 LONGEST_GAP = 64
 CHARACTERS = 4
-"""For each token, at the most."""
+"""Most characters that are looked at for each token."""
 _REACH, _SUFFIX_SHARE, _SNIPPET_SHARE = 0.8, 0.4, 0.35
-"""Of an example's tokens, at the most: what is before its gap and in it, after it, and of other files."""
+"""Largest shares of an example's tokens: for the gap and what precedes it, for what follows it, for other files."""
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 _DOCSTRING = re.compile(r'"""[\s\S]*?"""\n?|\'\'\'[\s\S]*?\'\'\'\n?|/\*\*[\s\S]*?\*/\n?')
 _IMPORT = re.compile(r"^(?:import|from) [^\n(\\]+$", re.MULTILINE)
 _DEFINED = re.compile(r"^(?:async +)?(?:def|class) +(\w+)[^\n]*\n(?:[ \t)][^\n]*\n|\n)*", re.MULTILINE)
-"""What stands at the top of a file, to its end."""
+"""A definition at the top level of a file, to its end."""
 _SIGNATURE = re.compile(r"(?:[^\n]*\n){0,12}?[^\n]*:(?=[ \t]*\n)")
 _MEMBER = re.compile(r"^    (?:async +)?def (?:__init__|[^\W_]\w*)\([^\n]*:$", re.MULTILINE)
 MEMBERS = 8
-"""Of a class whose signature is told, at the most."""
+"""Most members of a class whose signature is shown."""
 Edit = tuple[list[int], list[int]]
-"""Old and new text in tokens."""
+"""Old and new text of a recent edit, in tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inner:
-    """A gap inside a context: it sees the first `cut` tokens, and what follows it in the text is `after`."""
+    """A gap inside a context. It sees the first `cut` tokens; `after` is the text that follows it."""
 
     cut: int
     gap: list[int]
@@ -72,7 +73,7 @@ class Example:
 
     context: list[int]
     gap: list[int] | None
-    """What follows the context, without the token that ends it; None: the text just goes on."""
+    """What follows the context, without the token that ends a gap; None: the text goes on without a gap."""
     after: list[int]
     """What follows the gap."""
     inner: list[Inner]
@@ -80,19 +81,19 @@ class Example:
 
 class Examples:
     def __init__(self, corpus: PackedCorpus, recipe: Recipe, rng: random.Random, best: bool = False) -> None:
-        """`best`: mostly of those documents that weigh most."""
+        """`best`: whether documents with a large weight are preferred."""
         self._corpus, self._recipe, self._rng, self._best = corpus, recipe, rng, best
         self._ahead = recipe.shape.canvas if recipe.free_share else recipe.pinned
         self.read = recipe.pinned if recipe.repeated else None
-        """See ContextRow."""
+        """The argument `pinned` of `ContextRow`."""
 
     def size(self, room: int) -> int:
-        """How many tokens the next example of a row with so much room left may have."""
+        """A random size in tokens for the next example of a row that has `room` tokens left."""
         size = room if self._recipe.whole_rows else self._rng.randint(min(room, 2 * SHORTEST), room)
         return room if room - size < SHORTEST else size
 
     def draw(self, room: int, inner: int) -> Example | None:
-        """An example of at most `room` tokens with up to `inner` gaps inside; None where the draw hit nothing."""
+        """An example of at most `room` tokens with up to `inner` gaps inside; None where the draw failed."""
         rng = self._rng
         document, text, ends, body = self._text(room)
         gap = self._gap(text, body, document, room) if rng.random() < self._recipe.gap_share else None
@@ -139,7 +140,7 @@ class Examples:
         )
 
     def _text(self, room: int) -> tuple[int, str, bool, int]:
-        """(document, text, whether the text ends as a file does, where in it code begins after a docstring)"""
+        """Draw (document, text, whether the text ends with the file, where in it the code after a docstring begins)."""
         rng, corpus = self._rng, self._corpus
         if rng.random() < self._recipe.function_share and (place := corpus.choose_function(rng, self._best)):
             document, start, end = place
@@ -176,7 +177,7 @@ class Examples:
         return found and replace(found, start=first + found.start, end=first + found.end)
 
     def _span(self, text: str) -> Hole | None:
-        """A gap between two tokens, short ones as often as long ones."""
+        """A gap between any two tokens; short ones are as frequent as long ones."""
         ends = [end for _, end in self._corpus.tokenizer.encode(text, add_special_tokens=False).offsets]
         size = self._rng.randint(1, LONGEST_GAP * 2 // 3)
         if len(ends) <= size + 1:
@@ -185,7 +186,7 @@ class Examples:
         return Hole(kind="span", start=ends[first], end=ends[first + size])
 
     def _inner(self, window: str, language: str, count: int) -> list[Hole]:
-        """Gaps that begin inside the window, in their order, none at the place of another."""
+        """Gaps that begin inside the window, in order, at most one at a place."""
         if not count:
             return []
         spans = sum(self._rng.random() < self._recipe.span_share for _ in range(count))
@@ -201,19 +202,19 @@ class Examples:
         return Inner(cut=cut, gap=gap, after=self._head(text[start + hole.end :], self._ahead, ends))
 
     def _head(self, text: str, tokens: int, ends: bool) -> list[int]:
-        """The first tokens of a text, and where it ends within them, that it does."""
+        """The first tokens of a text, where it ends within them followed by the token that says so."""
         head = text[: tokens * 3 * CHARACTERS]
         ids = self._encode(head)
         return [*ids, EOS] if ends and len(head) == len(text) and len(ids) < tokens else ids[:tokens]
 
     def _start(self, before: str, room: int) -> int:
-        """Where the prefix begins: at a line, where it does not fit as a whole."""
+        """Where the prefix begins: at a line, unless all of it fits."""
         start = max(0, len(before) - room * CHARACTERS)
         line = before.find("\n", start, start + len(before) // 4) if start else -1
         return line + 1 if line >= 0 else start
 
     def _tokens(self, window: str) -> tuple[list[int], list[int]]:
-        """The window's tokens, and in characters where the first begins and each ends."""
+        """The window's tokens, and in characters where the first one begins and where each one ends."""
         encoding = self._corpus.tokenizer.encode(window, add_special_tokens=False)
         return encoding.ids, [0, *(end for _, end in encoding.offsets)]
 
@@ -239,7 +240,7 @@ class Examples:
         return [ids for part, _ in best if (ids := self._encode(part)[: rng.randint(each // 2, each)])]
 
     def _echo(self, document: int, text: str, gap: Hole | None, room: int) -> list[int]:
-        """The text around the gap and in it, as if it stood elsewhere too, often with a few other names."""
+        """The text around the gap and in it, as if it stood in another file, often with a few names replaced."""
         rng = self._rng
         start, end = (gap.start, gap.end) if gap else (rng.randrange(min(len(text), room * CHARACTERS)),) * 2
         around = max(0, room * CHARACTERS // 2 - (end - start))
@@ -253,7 +254,7 @@ class Examples:
         return self._encode(part)[:room]
 
     def _edits(self, document: int, text: str, gap: Hole, count: int) -> list[Edit]:
-        """Lines elsewhere in the file that share a name with the gap, as if they had just been written or renamed."""
+        """Lines of the file that share a name with the gap, as if they had just been written or renamed."""
         rng, whole = self._rng, self._corpus.text(document)
         names = set(_NAME.findall(text[gap.start : gap.end]))
         # The text may be indented less than it is in the file.
@@ -276,7 +277,7 @@ class Examples:
 def related_parts(
     corpus: PackedCorpus, document: int, text: str, characters: int, rng: random.Random
 ) -> list[tuple[str, int]]:
-    """A few parts of neighbouring files, each with its document: those that share most names with the text first."""
+    """A few parts of neighbouring files with their documents; those that share most names with the text come first."""
     names, near = set(_NAME.findall(text)), corpus.neighbours(document)
     parts: list[tuple[int, str, int]] = []
     for other in rng.sample(near, min(3, len(near))):
@@ -289,7 +290,7 @@ def related_parts(
 
 
 def signatures(corpus: PackedCorpus, document: int, text: str, characters: int, rng: random.Random) -> str:
-    """How what neighbouring files define is used: those of names in the text, and of one other for each."""
+    """Signatures that neighbouring files define: those of names in the text, and of one more for each."""
     names, used, others = set(_NAME.findall(text)), dict[str, str](), dict[str, str]()
     near = corpus.neighbours(document) if corpus.language(document) == "python" else []
     for other in near:
@@ -309,6 +310,6 @@ def signatures(corpus: PackedCorpus, document: int, text: str, characters: int, 
 
 
 def _joined(signature: str, members: Sequence[str]) -> str:
-    """In one line, as the language server tells it, and one for each member."""
+    """A signature in one line, as the language server shows it, and one line for each member."""
     line = re.sub(r"(?<=[(\[{]) | ?,? (?=[)\]}])", "", " ".join(map(str.strip, signature.split("\n"))))
     return "\n".join([line, *members])

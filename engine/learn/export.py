@@ -1,5 +1,4 @@
-"""A trained model as a directory that transformers' `from_pretrained` and the engine load, with its card: what it is,
-what it was trained on and how far it got."""
+"""Writes a trained model as a directory for transformers' `from_pretrained` and the engine, with its model card."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from engine.models.prompts.layout import BOS, EOS, PAD
 
 CARD = "MODEL_CARD.md"
 _ROWS = 12
-"""Of the table of losses, about."""
+"""About how many rows the table of losses has."""
 _BODY = Path(__file__).with_name("card.md")
 
 
@@ -60,7 +59,7 @@ def export(state: TrainingState, recipe: Recipe, tokenizer: Path, out: Path, len
 
 
 def keep_threshold(out: Path, threshold: float) -> None:
-    """Add to the metadata of the exported model how sure it has to be of what is shown unasked."""
+    """Add to an exported model's metadata the least confidence of what is shown without being requested."""
     metadata = json.loads((out / METADATA_FILE).read_text(encoding="utf-8"))
     _write(out / METADATA_FILE, metadata | {"threshold": threshold})
 
@@ -120,7 +119,7 @@ def write_card(
 
 
 def loss_table(curve: Sequence[Point]) -> str:
-    """Losses on held-out packages over the tokens read: the last ones, and some on the way there."""
+    """Losses on held-out packages by tokens read, as a table: the last ones and some before."""
     points = [point for point in curve if point.split == "held-out"]
     some = points[:: -max(1, len(points) // _ROWS)][::-1]
     rows = [

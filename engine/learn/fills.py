@@ -1,4 +1,5 @@
-"""What an exported model fills of the development holes: canvas against causal head, and how sure it has to be."""
+"""Fills development holes with an exported model: canvas against causal head, and the least confidence to show an
+answer."""
 
 from __future__ import annotations
 
@@ -17,31 +18,31 @@ from engine.lab.eval.tasks import EvalTask
 from engine.models.base import LeftToRight, Model
 
 EXACT = 0.5
-"""Share of what is shown unasked that has to be the very text."""
+"""Share of what is shown unrequested that has to be right to the letter."""
 _SUREST = (0.2, 0.3, 0.4)
 _LONGEST = 96
-"""Tokens of an answer whose width is not given."""
+"""Most tokens of an answer whose width is not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fills:
-    """Shares of the holes, in [0, 1]."""
+    """Results on the holes; shares in [0, 1]."""
 
     holes: int
     canvas: float
-    """The very text by the engine, the width given."""
+    """Share that the engine fills to the letter, width given."""
     causal: float
-    """The same by greedy next tokens after the same context."""
+    """The same share by greedy next tokens after the same context."""
     canvas_alone: int
-    """Holes that only the canvas fills."""
+    """Number of holes that only the canvas fills."""
     causal_alone: int
     adaptive: float
-    """The very text, the width not told."""
+    """Share that the engine fills to the letter, width not given."""
     surest: tuple[float, ...]
-    """Of the surest 20, 30 and 40% of holes, those that are filled with the very text."""
+    """Of the surest 20, 30 and 40% of the holes, the share filled to the letter."""
     threshold: float
     shown: float
-    """Holes whose answer reaches the threshold."""
+    """Share of holes whose answer reaches the threshold."""
 
     def line(self) -> str:
         return (
@@ -53,7 +54,7 @@ class Fills:
 
 
 def fill_holes(model: Model, tasks: Sequence[EvalTask]) -> Fills:
-    """Fill each hole in three ways."""
+    """Fill each hole in three ways: by canvas with the width given, by the causal head, and as served."""
     assert isinstance(model, LeftToRight)
     canvas: list[bool] = []
     causal: list[bool] = []
@@ -80,7 +81,8 @@ def fill_holes(model: Model, tasks: Sequence[EvalTask]) -> Fills:
 
 
 def _answer(filled: Filled, task: EvalTask) -> tuple[float, bool]:
-    """How sure an answer is, and whether it is the very text. No answer is never sure enough to be shown."""
+    """The confidence of an answer, and whether it is right to the letter. No answer has a confidence below every
+    threshold."""
     if not filled.candidates:
         return -1.0, False
     best = filled.candidates[0]
@@ -88,8 +90,8 @@ def _answer(filled: Filled, task: EvalTask) -> tuple[float, bool]:
 
 
 def fitted_threshold(answers: Sequence[tuple[float, bool]]) -> tuple[float, float]:
-    """(threshold, share shown) of (confidence, whether it is the very text): the lowest threshold at which enough of
-    what is shown is exact; 1, where next to nothing is shown, if there is none."""
+    """(threshold, share shown) for answers (confidence, whether right): the lowest threshold at which enough of what is
+    shown is right. Where there is none: 1, and next to nothing is shown."""
     best = (1.0, 0.0)
     for threshold in sorted({confidence for confidence, _ in answers if confidence >= 0}, reverse=True):
         shown = [exact for confidence, exact in answers if confidence >= threshold]

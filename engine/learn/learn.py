@@ -1,5 +1,5 @@
-"""The tuning loop: low-rank pairs are trained while the loss on held-out files falls; a cut at any moment loses no more
-than what came after the last save."""
+"""The tuning loop: trains low-rank pairs as long as the loss on held-out files falls. A run that is cut off loses only
+what came after the last save."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from engine.models.adapters.low_rank import LowRankLinear
 
 CHECKPOINT = "checkpoint.pt"
 RATE, WIDE = 0.004, 384
-"""Peak learning rate of AdamW, for hidden states of up to so many numbers; wider ones add up more of what changed."""
+"""Peak learning rate of AdamW, for hidden states of up to so many numbers; it is lower for wider ones."""
 WARM_UP = 20
 """Steps."""
 CHECKS = 12
-"""Looks at the held-out files in a run; one more before it."""
+"""How often a run measures the held-out files, after a first time at its beginning."""
 LOOKS = 4
-"""Batches of a look, always the same."""
+"""Batches of each measurement, always the same."""
 PATIENCE = 6
-"""Looks in a row without a lower loss that end a run: what high rates unlearn of a model whose own fell to nothing
-comes back, and more, as they fall."""
+"""Measurements in a row without a lower loss that end a run. A high rate first makes a model worse whose own rate had
+fallen to nothing; as the rate falls that comes back, and more."""
 
 
 class Teacher(Protocol):
@@ -51,22 +51,22 @@ class TuningState:
 
     step: int = 0
     seconds: float = 0.0
-    """Spent training."""
+    """Time spent training."""
     first_loss: float = math.nan
-    """Held out, before the first step, in nats a token."""
+    """Loss on held-out files before the first step, in nats a token."""
     best_loss: float = math.inf
     best_step: int = 0
     worse: int = 0
-    """Looks in a row that found no lower one."""
+    """Measurements in a row that found no lower loss."""
     best: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    """The pairs of that step."""
+    """The pairs at the step with the lowest loss."""
 
     @property
     def gained(self) -> bool:
         return self.best_loss < self.first_loss
 
     def look(self, loss: float, parameters: Mapping[str, Tensor]) -> None:
-        """Take note of the held-out loss of the pairs as they are."""
+        """Take note of a held-out loss of the current pairs."""
         if math.isnan(self.first_loss):
             self.first_loss = loss
         self.worse += 1
@@ -86,10 +86,11 @@ def learn(
     report: Callable[[str], None],
     should_pause: Callable[[], bool] = lambda: False,
 ) -> TuningState | None:
-    """Train `pairs`, which lie in `network`, over the recipe's tokens or until the held-out loss rises, going on from
-    the checkpoint in `folder` where that is of the same run: `about` tells. In the end they hold what was best.
+    """Train `pairs`, which lie in `network`, for the recipe's tokens or until the held-out loss rises. In the end they
+    hold the best values.
 
-    None where `should_pause` came first: the same call goes on. Raises EngineError where the disk refuses.
+    Goes on from the checkpoint in `folder` where that is of the same run, as `about` says. Returns None where
+    `should_pause` came first: the same call goes on. Raises EngineError where the disk refuses.
     """
     parameters = parameters_of(pairs)
     rate = RATE * min(1.0, WIDE / network.embeddings.weight.shape[-1])
@@ -133,13 +134,13 @@ def steps_of(recipe: Recipe) -> int:
 
 
 def parameters_of(pairs: Mapping[str, LowRankLinear]) -> dict[str, nn.Parameter]:
-    """What is trained, as `LAYER.lora_A` and `LAYER.lora_B`."""
+    """The trained tensors, by the names `LAYER.lora_A` and `LAYER.lora_B`."""
     return {f"{name}.{each}": getattr(pair, each) for name, pair in pairs.items() for each in ("lora_A", "lora_B")}
 
 
 @torch.no_grad()
 def put(tensors: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]) -> None:
-    """Let the pairs hold these numbers, by the names of `parameters_of`."""
+    """Copy values into the pairs, by the names of `parameters_of`."""
     for name, parameter in parameters.items():
         parameter.copy_(tensors[name])
 
@@ -152,7 +153,7 @@ def held_out(network: Trainable, teacher: Teacher, recipe: Recipe, sitting: Sitt
 
 
 def spent(seconds: float) -> str:
-    """A time as people say it."""
+    """A duration for people."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
@@ -184,7 +185,7 @@ def _save(
 def _opened(
     path: Path, about: Mapping[str, Any], parameters: Mapping[str, nn.Parameter], optimiser: torch.optim.Optimizer
 ) -> TuningState | None:
-    """What a checkpoint of the same run holds; None where there is none."""
+    """The state of a checkpoint of the same run; None where there is none."""
     if not path.exists():
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a model is taught of a repository: gaps in the layout that the model is served in, with its own noise."""
+"""What a model is taught of a repository: gaps in the layout that it is served in, with its own noise."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from engine.models.prompts.tokens import PINNED
 from engine.models.tokenizer import read_tokenizer
 
 LEAST_TOKENS = 5_000
-"""To learn from."""
+"""Least number of tokens in a repository that can be tuned on."""
 STEP_TOKENS = 2_048
 """Context tokens of one step."""
 _WIDTH = 512
-"""Tokens of a row, as far as the model reads. What is to be learnt of a repository is what the rest of a file does not
-tell already: in contexts that are shorter than those that are served, something else is learnt."""
+"""Most tokens of a row. What a repository teaches is what the rest of a file does not show already, so training
+contexts are as long as served ones."""
 _GAPS, _ENDS = 1.0, 0.3
-"""Weights of the losses of gaps and of their ends. The rest of a text says how it goes on, over and over, which is soon
-learnt; where a gap ends is unlearnt meanwhile, unless it counts for itself."""
+"""Weights of the losses of gaps and of their ends. The loss of all other text falls soon; meanwhile a model forgets
+where a gap ends, unless the end has a weight of its own."""
 _SNIPPETS, _EDITS = 0.33, 0.1
 """Shares of texts with parts of other files, and with recent edits."""
 
 
 def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Recipe:
-    """How a model whose dg_lsp.json holds `metadata` is asked when it is served, over so many context tokens."""
+    """The recipe that fits how a model with this `dg_lsp.json` is served, over so many context tokens."""
     own = metadata.get("layout") == "tokens"
     # Another one's prompt holds all of the suffix, as far as it is read.
     pinned, predicts = metadata.get("pinned") if own else CHAT_PINNED, info.length == "asked"
@@ -75,12 +75,12 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
 
 
 def tokenizer_of(checkpoint: Checkpoint) -> Tokenizer:
-    """Raises ModelError."""
+    """The tokenizer of a checkpoint. Raises ModelError."""
     return (read_masked_tokenizer if checkpoint.family == "masked" else read_tokenizer)(checkpoint)
 
 
 def count_tokens(repository: Repository, tokenizer: Tokenizer) -> dict[Split, int]:
-    """Of both splits. Raises BadInput where there is too little to learn from."""
+    """Tokens in both splits. Raises BadInput where there is too little to learn from."""
     tokens = {
         split: sum(len(encode(tokenizer, each.text)) for each in repository.of(split)) for split in get_args(Split)
     }
@@ -105,7 +105,7 @@ def write_corpus(repository: Repository, tokenizer: Tokenizer, out: Path) -> Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lessons:
-    """In the bundled model's layout. The same arguments give the same batch, in any process."""
+    """Makes batches in the bundled model's layout. The same arguments give the same batch, in any process."""
 
     source: BatchSource
 
@@ -124,7 +124,7 @@ class Lessons:
 
 
 def unasked(batch: Canvases) -> Canvases:
-    """The same without the targets of its contexts that are told by tokens which mean nothing to the model."""
+    """The same batch without targets that are conveyed by tokens which mean nothing to the model."""
     ids, target = batch.contexts.ids, batch.contexts.target
     queries = (ids == WIDTH) | (ids == END) | (target == END)
     return replace(batch, contexts=replace(batch.contexts, target=target.masked_fill(queries, NOTHING)))

@@ -1,4 +1,5 @@
-"""Low-rank adapters in training: pairs of thin matrices beside frozen layers, whether those are numbers or packed.
+"""Low-rank adapters in training: pairs of thin matrices beside frozen layers, whose weights may be packed in 4 or 8
+bit.
 
 Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models" (2021); over packed weights Dettmers et al.,
 "QLoRA: Efficient Finetuning of Quantized LLMs" (2023).
@@ -29,8 +30,8 @@ RANK, ALPHA = 16, 32.0
 
 
 class FrozenPacked(PackedWeights):
-    """Packed weights that gradients flow through, to the layers before them. Nothing of them is kept for that but
-    themselves: they are made numbers again for the way back."""
+    """A product with packed weights that lets gradients flow to the layers before it. The weights are unpacked again
+    for the backward pass instead of being kept."""
 
     way = "as the weights it holds, and back by numbers"
 
@@ -63,7 +64,8 @@ class _FrozenProduct(torch.autograd.Function):
 
 
 class MergedLinear(LowRankLinear):
-    """Of weights that there may be once more in each pass: a step has more rows than their sum takes time to make."""
+    """A layer that multiplies by the sum of base weights and pairs. A training step has so many rows that making the
+    sum costs little."""
 
     def forward(self, hidden: Tensor) -> Tensor:
         frozen: Any = self.base
@@ -72,7 +74,7 @@ class MergedLinear(LowRankLinear):
 
 
 class _Recomputed(Network):
-    """Keeps of each layer what goes in and what attention looks at; the rest is computed again on the way back."""
+    """A network that keeps each layer's input and attention mask, and computes the rest again in the backward pass."""
 
     def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return checkpoint(super().before, layer, hidden, cos, sin, use_reentrant=False)
@@ -93,7 +95,7 @@ Trainable = GemmaNetwork | MaskedNetwork
 
 
 def trainable(network: Trainable, *, recompute: bool) -> Trainable:
-    """The same layers, in passes for training."""
+    """The same layers as a network for training."""
     if isinstance(network, MaskedNetwork):
         return (RecomputedMasked if recompute else MaskedNetwork)(network.module, network.config)
     return (RecomputedGemma if recompute else GemmaNetwork)(network.module)
@@ -104,7 +106,7 @@ def adapted(
     module: nn.Module, rank: int = RANK, alpha: float = ALPHA, seed: int = 0
 ) -> Generator[dict[str, LowRankLinear]]:
     """Within the block the layers of `module` that are ADAPTED are LowRankLinear, by name, and gradients flow through
-    all that is packed. Outside it the module is as it was, all weights in place."""
+    packed weights. Outside it the module is as it was, all weights in place."""
     pairs: dict[str, LowRankLinear] = {}
     undo: list[tuple[nn.Module, str, nn.Module]] = []
     draw = torch.Generator().manual_seed(seed)
@@ -135,14 +137,14 @@ def adapted(
 
 
 def pairs_of(parameters: Mapping[str, Tensor]) -> dict[str, Pair]:
-    """As an adapter holds them, in bfloat16, of what `LAYER.lora_A` and `LAYER.lora_B` name."""
+    """The pairs of an adapter in bfloat16, from tensors named `LAYER.lora_A` and `LAYER.lora_B`."""
     rounded = {name: each.detach().bfloat16() for name, each in parameters.items()}
     names = sorted({name.rpartition(".")[0] for name in parameters})
     return {name: (rounded[f"{name}.lora_A"], rounded[f"{name}.lora_B"]) for name in names}
 
 
 def parameters_from(tensors: Mapping[str, Pair]) -> dict[str, Tensor]:
-    """The other way round."""
+    """The inverse of `pairs_of`."""
     return {
         f"{name}.lora_{side}": each for name, pair in tensors.items() for side, each in zip("AB", pair, strict=True)
     }

@@ -1,4 +1,4 @@
-"""Cross-entropy of a large, soft-capped vocabulary, without ever holding all its logits."""
+"""Cross-entropy over a large vocabulary with soft-capped logits, computed without holding all logits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ CHUNK, CHUNK_CUDA = 256, 8192
 
 
 def capped_cross_entropy(hidden: Tensor, table: Tensor, targets: Tensor, cap: float) -> Tensor:
-    """Mean of -log softmax(cap * tanh(hidden @ table.T / cap))[target].
+    """Mean of -log softmax(cap * tanh(hidden @ table.T / cap))[target]. hidden [R, E], table [V, E], targets [R].
 
-    hidden [R, E], table [V, E], targets [R]. The gradients are made on the way, chunk by chunk. Under autocast the
-    matrices are multiplied in its format.
+    Gradients are computed in the forward pass, chunk by chunk. Under autocast the matrices are multiplied in its
+    format.
     """
     device = hidden.device.type
     if torch.is_autocast_enabled(device):

@@ -1,9 +1,8 @@
-"""Rows for masked models: [context | gap of masks | suffix], of which all sees all.
+"""Training rows for masked models: [context | gap of masks | suffix], every position sees every other.
 
-Where a model can ask for more slots and give some up, gaps are too narrow and too wide as well: one mask stands for two
-and more tokens, and must ask for more room; what is left over at the end must give itself up.
-
-Source of that: DreamOn (arXiv:2602.01326), section 3.
+For a model that can change a gap's width, some gaps are too narrow and some too wide. A mask that stands for several
+tokens must ask for more room; a mask that is left over at the end must give itself up. Source: DreamOn
+(arXiv:2602.01326), section 3.
 """
 
 from __future__ import annotations
@@ -20,16 +19,17 @@ from engine.learn.contexts import stacked
 from engine.models.masked.network import MaskedNetwork
 
 LEFT_OVER = 40
-"""Slots too many, at the most."""
+"""Most slots too many."""
 MERGED = 0.95
-"""The highest likelihood that a mask swallows its neighbour."""
+"""The highest probability that a mask stands for its neighbour as well."""
 NOTHING = -100
-"""The truth where no loss is taken: what cross-entropy ignores."""
+"""The target where no loss is taken, which cross-entropy ignores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedRows:
-    """ids [B, T]; lengths [B]; truth [B, T]: what the model is to say at a place, or NOTHING."""
+    """A batch: ids [B, T]; lengths [B]; truth [B, T], the token that the model has to predict at a place, or
+    NOTHING."""
 
     ids: Tensor
     truth: Tensor
@@ -38,25 +38,25 @@ class MaskedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapTokens:
-    """Ids that stand for no text."""
+    """Token ids that stand for no text."""
 
     mask: int
     end: int
-    """In a gap it gives its slot up."""
+    """Gives up its slot in a gap."""
     expand: int | None = None
     """Asks for two slots."""
     shift: int = 0
-    """How far before a token the place is that says it."""
+    """A token is predicted so many places before its own."""
 
 
 RowOfTruth = list[tuple[int, ...]]
-"""Of each place its id and its truth, as in MaskedRows."""
+"""The id and the truth of each place, as in MaskedRows."""
 
 
 def masked_row(
     context: Sequence[int], gap: tuple[Sequence[int], Sequence[int]], suffix: Sequence[int], shift: int = 0
 ) -> RowOfTruth:
-    """A row with a gap of `hidden_gap`."""
+    """A row around a gap that `hidden_gap` made."""
     shown, said = gap
     ids = [*context, *shown, *suffix]
     truth = [*[NOTHING] * len(context), *said, *[NOTHING] * len(suffix)]
@@ -64,7 +64,7 @@ def masked_row(
 
 
 def masked_rows(rows: Sequence[RowOfTruth], pad: int) -> MaskedRows:
-    """They side by side, filled up with `pad`, which nothing sees."""
+    """Rows as a batch, padded with `pad`, which no position sees."""
     lengths = [len(row) for row in rows]
     return MaskedRows(**stacked(rows, max(lengths), {"ids": pad, "truth": NOTHING}), lengths=torch.tensor(lengths))
 
@@ -72,8 +72,8 @@ def masked_rows(rows: Sequence[RowOfTruth], pad: int) -> MaskedRows:
 def hidden_gap(
     tokens: Sequence[int], known: GapTokens, rng: random.Random, most_spare: int = LEFT_OVER
 ) -> tuple[list[int], list[int]]:
-    """A gap as the model sees it, and what each of its masks should say; at least one is a mask. `most_spare`: slots
-    too many."""
+    """A gap as the model sees it, and the token that each of its masks has to predict; at least one is a mask.
+    `most_spare`: most slots too many."""
     # Half of the gaps as a fill begins: nothing of them is known.
     level = 1.0 if rng.random() < 0.5 else rng.random()
     kind = "fitting" if known.expand is None else rng.choice(("fitting", "wide", "narrow"))
@@ -96,7 +96,7 @@ def hidden_gap(
 
 
 def masked_loss(network: MaskedNetwork, batch: MaskedRows) -> Tensor:
-    """Mean cross-entropy in nats of what stands after the masks."""
+    """Mean cross-entropy in nats of the tokens behind the masks."""
     slots = torch.arange(batch.ids.shape[1], device=batch.ids.device)
     mask = (slots < batch.lengths[:, None])[:, None, None, :]
     hidden = network.run(

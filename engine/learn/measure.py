@@ -1,5 +1,5 @@
-"""What tuning gained, on gaps that were held out and on others outside the repository; and, anew for the tuned model,
-how many steps a canvas needs and how sure an answer has to be to be shown unasked."""
+"""Measures what tuning gained, on held-out gaps and on gaps outside the repository, and fits two settings of the tuned
+model: the steps of a canvas, and the confidence from which an answer is shown unrequested."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ OUTSIDE = (
     *("platform", "plistlib", "random", "shelve", "shutil", "smtplib", "statistics", "string", "subprocess", "tarfile"),
     *("tempfile", "textwrap", "threading", "timeit", "tokenize", "traceback", "typing", "uuid", "warnings", "zipfile"),
 )
-"""Modules of Python's own library: code that every model here has seen, and that is on every machine."""
+"""Modules of Python's own library: every model here has seen their code, and every machine has them."""
 _SURE = (0.85, 0.7, 0.55)
-"""Of the probability at which the model's own canvases are done."""
+"""Shares of the probability at which the model's own canvases are done."""
 FITS = 1 + len(_SURE)
-"""Times that a gap is filled to choose a schedule."""
+"""How often each gap is filled to choose a schedule."""
 _CHOSEN_BY = 100
-"""Gaps that a schedule is chosen by, at the most."""
+"""Most gaps that a schedule is chosen by."""
 _LOST = 0.01
-"""Of what is filled exactly or alike, that fewer steps may cost."""
+"""Largest loss of quality for which a schedule with fewer steps is chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """How the tuned model is served."""
+    """The settings of the tuned model."""
 
     max_steps: int
     sure: float
     threshold: float | None
-    """None: as the model has it, as nothing is exact often enough to tell."""
+    """None: the model's own, as too little is exact to fit one."""
 
 
 def held_out_gaps(repository: Repository, count: int) -> tuple[list[EvalTask], list[EvalTask]]:
-    """Gaps in the files that nothing is learnt of: `count` to report on, and others to choose settings by."""
+    """Gaps in held-out files: `count` to report on, and others to choose settings by."""
     texts = [(each.path, each.language, each.text) for each in repository.of("held-out")]
     dealt = text_holes(texts, count + count // 2, seed=0)
     # They come file by file in turn: of three files, every third gap would be of the same one.
@@ -63,12 +63,12 @@ def held_out_gaps(repository: Repository, count: int) -> tuple[list[EvalTask], l
 
 
 def choosing_gaps(count: int) -> int:
-    """How many there are at the most to choose settings by, where `count` are reported on."""
+    """Most gaps to choose settings by, where `count` are reported on."""
     return min(count // 2, _CHOSEN_BY)
 
 
 def outside_gaps(count: int) -> list[EvalTask]:
-    """Gaps in code that has nothing to do with the repository; the same each time."""
+    """Gaps in code that has nothing to do with the repository; always the same."""
     folder = Path(sysconfig.get_path("stdlib"))
     texts: list[tuple[str, str, str]] = []
     for name in OUTSIDE:
@@ -86,8 +86,8 @@ def measure(
     on_done: Callable[[], None] = lambda: None,
     kept: Path | None = None,
 ) -> Figures:
-    """Fill gaps as serving does, by the model's own schedule or another. What is done is kept in the folder `kept`, for
-    a run to go on from."""
+    """Fill gaps as serving does, with the model's own schedule or another one. Results are kept in the folder `kept`,
+    so that a run can go on."""
     sampling = sampling_of(model, schedule)
 
     def fill(tried: Model, request: FillRequest) -> Filled:
@@ -105,7 +105,7 @@ def sampling_of(model: Model, schedule: Schedule | None) -> Sampling:
 
 
 def fit(model: Model, tasks: Sequence[EvalTask], on_done: Callable[[], None] = lambda: None) -> Schedule:
-    """The schedule with the fewest passes that fills as well as the model's own, and the threshold to go with it."""
+    """The schedule with the fewest passes that fills as well as the model's own, with its threshold."""
     own = model.info.sampling
     if not tasks:
         return Schedule(max_steps=own.max_steps, sure=own.sure, threshold=None)
@@ -127,7 +127,7 @@ def fit(model: Model, tasks: Sequence[EvalTask], on_done: Callable[[], None] = l
 def _tried(
     model: Model, tasks: Sequence[EvalTask], schedule: Schedule, on_done: Callable[[], None]
 ) -> tuple[float, float, list[tuple[float, bool]]]:
-    """Passes a fill, how good fills are in [0, 1], and of each how sure it is and whether it is the very text."""
+    """Passes a fill, the quality in [0, 1], and for each fill its confidence and whether it is right to the letter."""
     passes: list[int] = []
     good: list[float] = []
     answers: list[tuple[float, bool]] = []
@@ -144,11 +144,11 @@ def _tried(
 
 
 def quality(found: Figures) -> float:
-    """One number for what a person sees: gaps filled exactly, and how alike the others are."""
+    """The quality in [0, 1] that a person sees: exact fills count fully, others by similarity."""
     return (found.exact or 0.0) + (found.similarity or 0.0)
 
 
 def kept_figures(found: Figures) -> dict[str, float | int | None]:
-    """What an adapter's description keeps of a measurement."""
+    """What an adapter's metadata keeps of a measurement."""
     names = ("gaps", "exact", "similarity", "clean", "silent", "forwards", "p50_ms")
     return {name: value for name, value in asdict(found).items() if name in names}

@@ -1,4 +1,4 @@
-"""Optimisers and their schedule: Muon for matrices inside the layers, AdamW for the rest, warm-up, plateau, decay."""
+"""Optimisers and their schedule: Muon for matrices inside layers, AdamW for the rest; warm-up, plateau, decay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOMENTUM = 0.95
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 ITERATIONS = 5
 _lists: Any = torch
-"""What torch's own optimisers are made of: many tensors in one launch."""
+"""torch's operators on lists of tensors, which its own optimisers use: one launch for many tensors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Optimiser:
         ]
         self._parameters = [*matrices, *rest]
         self.steps = 0
-        """Taken since it was made; a restored one goes on counting."""
+        """Number of steps; a restored optimiser goes on counting."""
 
     def step(self, scale: float) -> None:
         """Apply the gradients at `scale` times the peak rates, and clear them."""
@@ -55,7 +55,7 @@ class Optimiser:
         self.steps += 1
 
     def state(self) -> list[dict[str, Any]]:
-        """What a checkpoint keeps."""
+        """The state for a checkpoint."""
         return [part.state_dict() for part, _ in self._parts]
 
     def restore(self, state: list[dict[str, Any]]) -> None:
@@ -67,19 +67,18 @@ class Optimiser:
 
 
 def schedule(step: int, left: float, warm_up: int = WARM_UP) -> float:
-    """Share of the peak rates: linear warm-up over so many steps, a plateau, and `left` of 1 to 0 while it falls."""
+    """The share of the peak rates: linear warm-up over so many steps, a plateau, then `left`, which falls from 1 to
+    0."""
     return min((step + 1) / warm_up, 1.0, max(0.0, left))
 
 
 class BatchedMuon(torch.optim.Optimizer):
-    """Nesterov momentum, then each update is replaced by the nearest (half-)orthogonal matrix; matrices of one shape
-    together, in a format that suits the device.
+    """Muon for many matrices at once: Nesterov momentum, then each update becomes the nearest (half-)orthogonal matrix.
 
-    `torch.optim.Muon` does one matrix at a time, always in bfloat16; on a processor without bfloat16 units that took
-    as long as the forward and backward passes of the small model together. Mathematics and state are the same: a
-    checkpoint of either loads into the other.
-
-    Source: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024).
+    Matrices of one shape are multiplied together, in a number format that suits the device. `torch.optim.Muon` takes
+    one at a time, always in bfloat16; without bfloat16 units that takes as long as both passes of the small model.
+    Mathematics and state are the same, so a checkpoint of either loads into the other. Source: Jordan et al., "Muon: An
+    optimizer for hidden layers in neural networks" (2024).
     """
 
     def __init__(self, matrices: Sequence[Tensor], lr: float, weight_decay: float) -> None:
@@ -104,7 +103,7 @@ class BatchedMuon(torch.optim.Optimizer):
                 _lists._foreach_add_(matrices, updates.to(matrices[0].dtype).unbind(), alpha=-rate)
 
     def _buffer(self, matrix: Tensor) -> Tensor:
-        """Of the momentum."""
+        """The momentum of a parameter."""
         state = self.state[matrix]
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(matrix)
@@ -112,7 +111,7 @@ class BatchedMuon(torch.optim.Optimizer):
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
-    """[M, R, C] with all singular values drawn towards 1, by Newton and Schulz' iteration."""
+    """Matrices [M, R, C] with all singular values drawn towards 1, by Newton and Schulz' iteration."""
     a, b, c = COEFFICIENTS
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.bfloat16() if prefers_bfloat16(matrices.device.type) else matrices.float()

@@ -1,7 +1,7 @@
-"""The corpus as flat, memory-mapped arrays, ready to cut texts from.
+"""The corpus as flat, memory-mapped arrays from which texts are cut.
 
-A folder holds `texts.bin` (UTF-8, all documents), `documents.npy` (one DOCUMENT row each, a package's side by side) and
-`functions.npy` (one FUNCTION row for each function that begins with a docstring).
+A folder holds `texts.bin` (UTF-8, all documents), `documents.npy` (a DOCUMENT row each, those of a package side by
+side) and `functions.npy` (a FUNCTION row for each function that begins with a docstring).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ LANGUAGE_IDS = (
     *("python", "javascript", "typescript", "tsx", "go", "rust", "c", "cpp", "java", "csharp", "ruby", "php", "lua"),
     "bash",
 )
-"""The index in this tuple is the `language` of a DOCUMENT row."""
+"""The languages; a DOCUMENT row's `language` is an index into this tuple."""
 DOCUMENT = np.dtype([("byte", "i8"), ("nbytes", "i4"), ("language", "u1"), ("weight", "u1"), ("package", "i4")])
 FUNCTION = np.dtype([("document", "i4"), ("start", "i4"), ("end", "i4")])
 """`start` and `end` count characters."""
 _package, _path = attrgetter("package"), attrgetter("path")
 _NEAR = 8
-"""Documents beside one in its package that count as its neighbours."""
+"""How many documents on either side, in the same package, count as neighbours."""
 _PYTHON = re.compile(
     r"^(?P<indent>[ \t]*)(?:async +)?def \w+\((?:[^()]|\([^()]*\))*\)[^\n]*:[ \t]*\n"
     r'(?P=indent)[ \t]+[rbu]?(?:"""|\'\'\'|")',
@@ -47,7 +47,7 @@ _LONGEST_FUNCTION = 4000
 
 
 class PackedCorpus:
-    """One split, ready to sample from. Texts are read as they are asked for."""
+    """One split of a corpus. Texts are read when they are used."""
 
     def __init__(self, corpus: Path, split: Split, tokenizer: Tokenizer | None = None) -> None:
         """Map the files of the corpus in the folder `corpus`, to be cut by its own tokenizer or another one. Raises
@@ -66,7 +66,7 @@ class PackedCorpus:
         self._functions = {power: np.cumsum(weights[self.functions["document"]] ** power) for power in (1, 2)}
 
     def __len__(self) -> int:
-        """Documents."""
+        """The number of documents."""
         return len(self.documents)
 
     def text(self, index: int) -> str:
@@ -74,22 +74,23 @@ class PackedCorpus:
         return self._texts[row["byte"] : row["byte"] + row["nbytes"]].tobytes().decode()
 
     def language(self, index: int) -> str:
-        """The language of a document, an LSP language identifier."""
+        """The LSP language identifier of a document."""
         return LANGUAGE_IDS[self.documents[index]["language"]]
 
     def choose(self, rng: random.Random, best: bool = False) -> int:
-        """A document: the likelier the longer and the heavier; by the square of the weight if `best`."""
+        """A random document, in proportion to length and weight; to the square of the weight if `best`."""
         return _drawn(self._documents[2 if best else 1], rng)
 
     def choose_function(self, rng: random.Random, best: bool = False) -> tuple[int, int, int] | None:
-        """(document, start, end in characters) of a function that begins with a docstring; None where none is."""
+        """A random function that begins with a docstring, as (document, start, end in characters); None where there is
+        none."""
         if not len(self.functions):
             return None
         row = self.functions[_drawn(self._functions[2 if best else 1], rng)]
         return int(row["document"]), int(row["start"]), int(row["end"])
 
     def neighbours(self, index: int) -> list[int]:
-        """Documents of the same package, those next to it first."""
+        """Other documents of the same package, the nearest first."""
         packages = self.documents["package"]
         near = (at for step in range(1, _NEAR) for at in (index - step, index + step) if 0 <= at < len(packages))
         return [at for at in near if packages[at] == packages[index]]
@@ -130,7 +131,7 @@ def pack(documents: Iterable[Document], folder: Path) -> None:
 
 
 def documented_functions(text: str, language: str) -> Iterator[tuple[int, int]]:
-    """(start, end) in characters of functions that begin with a docstring, or stand after a documenting comment."""
+    """(start, end) in characters of functions that begin with a docstring, or follow a documenting comment."""
     for match in (_PYTHON if language == "python" else _SCRIPT).finditer(text):
         indent = re.escape(match["indent"])
         inside = r"[ \t]" if language == "python" else r"[ \t}]"

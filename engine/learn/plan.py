@@ -1,4 +1,5 @@
-"""What a run will take, told before it starts: one row of a step is tried, and nothing is learnt of it."""
+"""Time and memory of a tuning run, estimated before it starts: one row of a step is tried, and nothing is learnt from
+it."""
 
 from __future__ import annotations
 
@@ -21,27 +22,27 @@ from engine.learn.run import Batch, Sitting, step_losses, to_device, total_loss
 from engine.models.adapters.low_rank import LowRankLinear
 
 _PER_PARAMETER = 5 * torch.float32.itemsize
-"""Bytes: itself, its gradient, two of the optimiser, and the best one so far."""
+"""Bytes for each trained number: itself, its gradient, two of the optimiser, and the best one so far."""
 _LOGITS = 4
-"""Numbers that the loss has at once for each logit of its chunk."""
+"""Numbers that the loss holds for each logit of its chunk."""
 _AT_ONCE = 3
-"""The largest tensors that the way back holds beside what the way there kept."""
+"""Copies of the largest tensor that the backward pass holds beside what the forward pass kept."""
 _TIMED = 3
-"""Rows"""
+"""Rows that are timed."""
 _LOOK_SHARE = 0.4
-"""Of a step's time, that of a batch which nothing is learnt of."""
+"""Time of a batch of a measurement, as a share of a step's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningPlan:
-    """Bytes and seconds."""
+    """Memory in bytes, time in seconds."""
 
     resident: int
     """What this process holds already, the model included."""
     training: int
-    """What comes on top."""
+    """What training adds."""
     available: int
-    """What the machine has left for that."""
+    """What the machine has left."""
     step_s: float
     steps: int
 
@@ -51,11 +52,11 @@ class TuningPlan:
 
     @property
     def seconds(self) -> float:
-        """Of training."""
+        """Time of training."""
         return self.step_s * (self.steps + _LOOK_SHARE * LOOKS * (CHECKS + 1))
 
     def check(self) -> None:
-        """Raises OutOfMemory where it does not fit."""
+        """Raises OutOfMemory where the run does not fit."""
         if self.training > self.available:
             raise OutOfMemory(
                 f"Tuning needs {binary_bytes(self.training)} beside what is in use, and {binary_bytes(self.available)} "
@@ -97,20 +98,20 @@ def plan(
 
 
 def _import_all() -> None:
-    """What torch imports at an optimiser's first step takes a hundred megabytes, whatever is trained."""
+    """Import what torch imports at an optimiser's first step, which takes a hundred megabytes whatever is trained."""
     one = torch.nn.Parameter(torch.zeros(1))
     one.sum().backward()
     torch.optim.AdamW([one], lr=0.0).step()
 
 
 def _row(lessons: TuningLessons, width: int, sitting: Sitting) -> tuple[Batch, Recipe]:
-    """One row so wide, and a recipe of such rows alone."""
+    """One row of this width, and a recipe of such rows alone."""
     recipe = replace(lessons.recipe, contexts=(width,), step_tokens=width)
     return to_device(lessons.with_recipe(recipe).batch(0), sitting.device), recipe
 
 
 def _row_s(network: Trainable, lessons: TuningLessons, width: int, sitting: Sitting) -> float:
-    """Seconds that one row takes, from its making to its gradients."""
+    """Time of one row, from its making to its gradients."""
     on_gpu = sitting.device.type == "cuda"
     # Processor time, as others are at work as well; of a GPU only the clock tells.
     now_s = time.perf_counter if on_gpu else time.process_time
@@ -126,7 +127,7 @@ def _row_s(network: Trainable, lessons: TuningLessons, width: int, sitting: Sitt
 
 
 def _kept(network: Trainable, row: Batch, recipe: Recipe, sitting: Sitting) -> tuple[int, int]:
-    """Bytes that the way there keeps for the way back, weights aside, and those of the largest tensor of them."""
+    """Bytes that the forward pass keeps for the backward pass, weights aside, and those of the largest such tensor."""
     weights = {each.untyped_storage().data_ptr() for each in (*network.module.parameters(), *network.module.buffers())}
     held: dict[int, int] = {}
 

@@ -1,6 +1,5 @@
-"""Gaps of a repository as a model's own prompt lays them out, for models that were not trained on layouts of ours:
-chat turns around a gap, and the text itself with a gap of masks.
-"""
+"""Gaps of a repository in a model's own prompt, for models that were not trained on our layouts: chat turns around a
+gap, or the text itself with a gap of masks."""
 
 from __future__ import annotations
 
@@ -28,35 +27,35 @@ from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked
 
 FROM_START = 0.3
-"""Gaps that are looked for in a file's first lines; the others anywhere."""
+"""Share of gaps that begin in a file's first lines; the others may be anywhere."""
 _ATTEMPTS = 200
-"""Draws of a gap, until one fits."""
+"""Most draws until a gap fits."""
 _FEWEST = 32
-"""Tokens of prefix and suffix that there has to be room for."""
+"""Least number of tokens of prefix and suffix that must fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """A gap as it is asked for, and what belongs there."""
+    """A gap as it is requested, with its true text."""
 
     prompt: Prompt
     gap: list[int]
-    """With what the prompt took back before the cursor."""
+    """The gap's tokens, with those that the prompt took back before the cursor."""
     after_gap: str
 
 
 class PromptedGaps:
-    """Draws gaps in the files of one split."""
+    """Draws gaps from the files of one split."""
 
     def __init__(
         self, corpus: PackedCorpus, paths: Sequence[str], model: DiffusionGemma | Masked, recipe: Recipe
     ) -> None:
-        """`paths`: of the documents, in their order."""
+        """`paths`: the documents' paths, in their order."""
         self._corpus, self._paths, self._model, self._recipe = corpus, paths, model, recipe
         languages = {corpus.language(document) for document in range(len(corpus))}
         requests = [FillRequest(prefix="", suffix="", language=language) for language in languages]
         self._frame = max(len(model.prompt(request).context) for request in requests)
-        """Tokens of what is said in each prompt, at the most."""
+        """Most tokens of a prompt without any text of a file."""
 
     def rows(self, width: int, rng: random.Random) -> Iterator[ContextRow]:
         """The rows of a step, for canvases beside them."""
@@ -75,7 +74,7 @@ class PromptedGaps:
             yield row
 
     def masked(self, width: int, known: GapTokens, rng: random.Random) -> MaskedRows:
-        """The rows of a step for a model that sees all of them at once."""
+        """The rows of a step, for a masked model."""
         made = [self._masked(width, known, rng) for _ in range(self._recipe.rows(width))]
         return masked_rows(made, known.end)
 
@@ -86,7 +85,7 @@ class PromptedGaps:
         return masked_row(context, hidden_gap(drawn.gap, known, rng, spare), suffix, known.shift)
 
     def draw(self, room: int, rng: random.Random) -> Drawn:
-        """One whose prompt has at most `room` tokens. Raises BadInput where that is too few for any."""
+        """A gap whose prompt has at most `room` tokens. Raises BadInput where that is too few for any."""
         limit = room - self._frame
         for _ in range(_ATTEMPTS if limit >= _FEWEST else 0):
             drawn = self._drawn(self._corpus.choose(rng), room, limit, rng)
@@ -98,7 +97,7 @@ class PromptedGaps:
         )
 
     def _drawn(self, document: int, room: int, limit: int, rng: random.Random) -> Drawn | None:
-        """`limit`: tokens of the prompt, without what is said in each."""
+        """A gap of a document, or None where the draw failed. `limit`: tokens of a file's text in the prompt."""
         text, language = self._corpus.text(document), self._corpus.language(document)
         first = 0 if rng.random() < FROM_START else text.find("\n", rng.randrange(len(text))) + 1
         longest = min(LONGEST_GAP, room // 4)
@@ -121,7 +120,7 @@ class PromptedGaps:
         return Drawn(prompt=prompt, gap=gap, after_gap=text[end:])
 
     def _snippets(self, document: int, near: str, limit: int, rng: random.Random) -> tuple[Snippet, ...]:
-        """The part of a neighbouring file that shares most names with what is near the gap."""
+        """The part of a neighbouring file that shares most names with the text near the gap."""
         if rng.random() >= self._recipe.snippet_share:
             return ()
         tokens = limit // 10
@@ -135,10 +134,10 @@ class PromptedGaps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptedLessons:
-    """Makes the batch of any step; the same arguments give the same batch, in any process."""
+    """Makes batches in a model's own prompt. The same arguments give the same batch, in any process."""
 
     corpora: Mapping[Split, tuple[PackedCorpus, Sequence[str]]]
-    """With the paths of their documents, in order."""
+    """The corpora with the paths of their documents, in order."""
     recipe: Recipe
     seed: int
     model: DiffusionGemma | Masked
@@ -161,7 +160,7 @@ TuningLessons = Lessons | PromptedLessons
 def lessons_of(
     model: DiffusionGemma | Masked, repository: Repository, corpus: Path, recipe: Recipe, seed: int
 ) -> TuningLessons:
-    """Lessons in the layout that the model is served in, from the `corpus` that was written of the repository."""
+    """Lessons in the layout that the model is served in, from the repository's `corpus`."""
     if isinstance(model, DiffusionGemma) and not model.info.instructions:
         return Lessons(source=BatchSource(corpus=corpus, recipe=recipe, seed=seed))
     splits = get_args(Split)

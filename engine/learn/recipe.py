@@ -1,4 +1,4 @@
-"""What a run trains and how long."""
+"""The recipe of a training run: what is trained, on what, and how long."""
 
 from __future__ import annotations
 
@@ -21,31 +21,30 @@ NoiseKind = Literal["absorbing", "uniform"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """That of the bundled model. A run reads `tokens` context tokens: first next tokens alone, then canvases beside
-    them, and at the end the learning rate falls to nothing."""
+    """The recipe of the bundled model. A run reads `tokens` context tokens: first next tokens alone, then canvases
+    beside them; at the end the learning rate falls to nothing."""
 
     shape: Shape = field(default_factory=Shape)
     noise: NoiseKind = "absorbing"
     tokens: int = 250_000_000
     shallow: int = 3
-    """Layers to begin with: a token teaches few of them less, but in six tenths of the time, which is worth more at
-    first."""
+    """Layers at first. A token teaches few layers less, but in six tenths of the time, which is worth more at first."""
     shallow_until: int = 4_500_000
     """Tokens after which the run goes on with all layers, made from these."""
     steady: int = 20_000_000
     """Tokens after which the rates fall, as one over the square root of the tokens read."""
     canvases_from: int = 15_000_000
-    """Tokens before the first canvas. The sooner they begin, the fewer there are beside a row for the same number in
-    the end, and the more steps learn from them: first steps are few, whatever their size."""
+    """Tokens before the first canvas. The sooner canvases begin, the fewer of them stand beside a row for the same
+    number in the end, and the more steps learn from them."""
     decay: int = 34_000_000
     """Last tokens, over which the learning rate falls."""
     best_share: float = 1.0
-    """Last share of these, whose texts are mostly the best ones."""
+    """Last share of these tokens, for which the best documents are preferred."""
     averaged: float = 0.2
-    """Last share of the tokens, over which the mean of the weights is taken, which is what is exported: it has less of
-    the noise of single steps than the last weights have, also after a falling rate."""
+    """Last share of the tokens, over which the weights are averaged. The mean is exported: it has less of the noise of
+    single steps than the last weights, also after a falling rate."""
     average_every: int = 1_000_000
-    """Tokens between the weights of this mean."""
+    """Tokens between two sets of weights of this mean."""
     contexts: tuple[int, ...] = (256, 256, 256, 512)
     """Tokens of a row, in turn from step to step."""
     step_tokens: int = 8192
@@ -53,82 +52,82 @@ class Recipe:
     canvas_share: float = 0.5
     """Canvas tokens for each token of context."""
     next_token_weight: float = 1.0
-    """Of the next-token loss beside the canvases' own, whose mean is over five times fewer tokens."""
+    """Weight of the next-token loss beside that of canvases, whose mean is over five times fewer tokens."""
     gap_weight: float = 0.2
-    """Of the loss of the gaps' tokens and ends alone, which are about one in five tokens, beside the mean over all."""
+    """Weight of the loss of the gaps' tokens and ends, which are about one in five tokens, beside the mean over all."""
     width_weight: float = 0.1
-    """Of the loss of the gaps' widths, which are about one in fifty of the targets."""
+    """Weight of the loss of the gaps' widths, which are about one in fifty targets."""
     end_weight: float = 0.0
-    """Of the loss of the gaps' ends alone, which are about one in sixty."""
+    """Weight of the loss of the gaps' ends, which are about one in sixty."""
     function_share: float = 0.5
-    """Texts that are a function which begins with its docstring."""
+    """Share of texts that are a function which begins with its docstring."""
     whole_rows: bool = False
-    """Whether a text takes all the room that its row has left; else it may be any part of it."""
+    """Whether a text takes all the room that its row has left; else it takes a random part of it."""
     gap_share: float = 0.7
-    """Texts with a gap at the end of their context, whose suffix comes first."""
+    """Share of texts with a gap at the end of their context, whose suffix comes first."""
     snippet_share: float = 0.33
-    """Texts whose context has parts of neighbouring files."""
+    """Share of texts whose context has parts of neighbouring files."""
     echo_share: float = 0.2
-    """Texts whose context shows them once more, around the gap and in it, as if they stood elsewhere too: a small model
-    hardly learns to copy from what is rarely there to be copied. None where a run is looked at."""
+    """Share of texts whose context has the text around the gap and in it once more, as if from another file: a small
+    model hardly learns to copy where there is rarely anything to copy. None in measurements."""
     edit_share: float = 0.1
-    """Texts with a gap whose context has recent edits."""
+    """Share of texts with a gap whose context has recent edits."""
     span_share: float = 0.0
-    """Gaps between any two tokens, short and long ones alike; the others are placed by syntax."""
+    """Share of gaps between any two tokens, short and long ones alike; the others are placed by syntax."""
     pinned: int = 8
-    """Suffix tokens on a canvas, at the most."""
+    """Most suffix tokens on a canvas."""
     repeated: bool = True
     """Whether the suffix in a context begins at the gap; else after what is pinned on the canvas."""
     free_share: float = 0.0
-    """Canvases without a suffix: the text just goes on."""
+    """Share of canvases without a suffix: the text goes on."""
     fitting_share: float = 1.0
-    """Of the canvases with a suffix, those that are as wide as they need to be; the others' unused slots are padded."""
+    """Of the canvases with a suffix, the share as wide as their text; the others' unused slots are padded."""
     narrow_share: float = 0.0
-    """Those that are too narrow: text up to their last slot, as nothing is unused there."""
+    """The share that is too narrow: text up to the last slot."""
     blank_share: float = 0.85
-    """Canvases of which nothing is known yet, as a fill begins, among those that need not be known in part."""
+    """Share of canvases of which nothing is known yet, as at the beginning of a fill, where that is possible."""
     drafted_share: float = 0.75
-    """Of the canvases that are denoised twice, those on which the model's own first answer stands in places: what was
-    taken from it may be wrong, and is asked for again."""
+    """Of the canvases that are denoised twice, the share with tokens of the model's own first answer: some may be
+    wrong, and are to be predicted again."""
     runs_on: bool = False
-    """A fact of the model: see engine.models.base."""
+    """`runs_on` of the model: see engine.models.base."""
     steps: int = 6
-    """Denoise steps of a served canvas, at the most: a canvas of masks needs few, as what it accepted stays."""
+    """Most denoise steps of a served canvas. A canvas of masks needs few, as what it accepted stays."""
     from_left: bool = True
-    """Whether a served canvas is filled in the order of its text; else what is surest first."""
+    """Whether a served canvas is filled in the order of its text; else the surest position comes first."""
     sure: float = 0.5
-    """Probability of each of its open tokens at which a served canvas is done."""
+    """Probability of each open token from which a served canvas is done."""
     mend_from: float = 0.5
     """Mean confidence from which a fill that does not parse is denoised again; below it is only cut."""
     widths: tuple[int, ...] = (6, 16, 64)
-    """Gap widths that are tried beside each other when the model is served and can't be asked."""
+    """Gap widths that are tried beside each other when the model does not predict any."""
     rates: Rates = field(default_factory=Rates)
 
     def averages(self, before: int, after: int) -> bool:
-        """Whether weights join the mean after a step from `before` to `after` tokens read."""
+        """Whether the weights join the mean after a step from `before` to `after` tokens."""
         return after > self.averaged_from and before // self.average_every < after // self.average_every
 
     @property
     def averaged_from(self) -> int:
-        """Context tokens after which weights join the mean."""
+        """Tokens after which weights join the mean."""
         return round(self.tokens * (1 - self.averaged))
 
     @property
     def plateau_tokens(self) -> int:
-        """Context tokens after which the learning rate falls."""
+        """Tokens after which the learning rate falls."""
         return self.tokens - self.decay
 
     @property
     def best_from(self) -> int:
-        """Context tokens after which texts are mostly the best ones."""
+        """Tokens after which the best documents are preferred."""
         return round(self.tokens - self.best_share * self.decay)
 
     def shape_after(self, tokens: int) -> Shape:
-        """The shape that the next step trains after so many tokens."""
+        """The shape that is trained after so many tokens."""
         return self.shape.of(self.shallow) if tokens < self.shallow_until else self.shape
 
     def scale_after(self, tokens: int) -> float:
-        """Share of the peak rates, warm-up and decay aside."""
+        """The share of the peak rates after so many tokens, warm-up and decay aside."""
         return math.sqrt(min(1.0, self.steady / max(1, tokens)))
 
     def rows(self, width: int) -> int:
@@ -137,10 +136,8 @@ class Recipe:
 
 
 def changed(recipe: R, changes: Sequence[str]) -> R:
-    """`recipe` with other values for parts of it, "name=value" or "shape.name=value" each.
-
-    Raises BadInput for a part that a recipe does not have, or a value that is none of its kind.
-    """
+    """A recipe with some values replaced, "name=value" or "shape.name=value" each. Raises BadInput for an unknown name,
+    or a value of another kind."""
     values: dict[str, Any] = msgspec.to_builtins(recipe)
     holders = {name: values for name, value in values.items() if isinstance(value, str | float | int)}
     inside = {name: part for name, part in values.items() if isinstance(part, dict)}

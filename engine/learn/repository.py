@@ -1,5 +1,5 @@
-"""What there is to learn in a repository: the files that may be shown to the model, screened, each text once, some of
-them held out, those that changed lately read more often."""
+"""What can be learnt from a repository: the files that the model may see, screened, without duplicates, some of them
+held out, recently changed ones read more often."""
 
 from __future__ import annotations
 
@@ -31,76 +31,76 @@ from engine.learn.screening import (
 from engine.syntax.languages import language_of
 
 HELD_OUT = 0.1
-"""Of the files."""
+"""Share of the files that are held out."""
 _FEWEST = 3
-"""Files that are held out, where half of all are as many."""
+"""Least number of files that are held out, up to half of all."""
 _LATELY = ((30, 3), (120, 2))
-"""Days since a file changed, and how often it is read while older ones are read once."""
+"""Days since a file changed, and how often it is read in the time that older ones are read once."""
 _NEW = 3
-"""Times as often, where an adapter that learnt other files goes on: what it has not seen as it is now."""
+"""How often a file is read that is new to the adapter which the run goes on from."""
 _LIST_S = 120.0
 _DAY_S = 86_400
 
 
 class ListedFile(msgspec.Struct, frozen=True, kw_only=True):
     path: str
-    """From the folder on, with slashes."""
+    """Path from the folder on, with slashes."""
     changed: int | None = None
-    """When it was last committed, in seconds since 1970; None: long ago, or nobody knows."""
+    """Time of the last commit that changed it, in seconds since 1970; None: long ago, or unknown."""
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """What `dg-lsp files --json` prints: ignore files and the list of secrets were heeded."""
+    """What `dg-lsp files --json` prints: files that pass the ignore files and the list of secrets."""
 
     folder: str
-    """Absolute."""
+    """The absolute path."""
     commit: str | None
     files: tuple[ListedFile, ...]
     unheeded: tuple[str, ...] = ()
-    """Ignore files that could not be heeded, and why; what they are about is not listed."""
+    """Ignore files that could not be read, with the reason; files below them are not listed."""
 
 
 class Learnt(msgspec.Struct, frozen=True, kw_only=True):
-    """What an adapter was taught."""
+    """What an adapter has learnt."""
 
     adapter: float
     """When it was made."""
     digests: dict[str, str]
-    """Of the texts as they were then, by path."""
+    """Digests of the texts as they were then, by path."""
     sides: dict[str, Split]
-    """By digest, of these texts and of all that those had before which it goes on from."""
+    """The split of each text by digest, also of those that its predecessors had learnt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
     documents: tuple[Document, ...]
-    """By path."""
+    """The documents, ordered by path."""
     left_out: Mapping[str, int]
-    """Files, by reason."""
+    """Numbers of files that were left out, by reason."""
     digests: Mapping[str, str]
-    """Of the documents' texts, by path."""
+    """Digests of the documents' texts, by path."""
 
     def of(self, split: Split) -> list[Document]:
         return [each for each in self.documents if each.split == split]
 
     @property
     def why_left_out(self) -> str:
-        """The counts of `left_out`, the largest first."""
+        """The counts of `left_out` as text, the largest first."""
         return ", ".join(f"{count:,} {reason}" for reason, count in Counter(self.left_out).most_common())
 
     @property
     def sides(self) -> dict[str, Split]:
-        """By digest."""
+        """The split of each text, by digest."""
         return {self.digests[each.path]: each.split for each in self.documents}
 
     def weighted(self, weights: Mapping[str, int]) -> Repository:
-        """The same, each file read so often, by path."""
+        """The same with a weight for each file, by path."""
         return replace(self, documents=tuple(replace(each, weight=weights[each.path]) for each in self.documents))
 
 
 def list_files(folder: Path) -> Listing:
-    """The files below `folder` that the model may see. The language server's side knows the rules: it is asked in a
-    process of its own. Raises BadInput for what is no folder, or one whose name no adapter can keep."""
+    """List the files below `folder` that the model may see. A process of the language server does it, which knows the
+    rules. Raises BadInput for what is no folder, or one whose name no adapter can keep."""
     if not is_utf8(folder.resolve()):
         raise BadInput(f"{folder} has a name that is not UTF-8: rename it.")
     command = [*python_module("dg_lsp"), "files", str(folder.resolve()), "--json"]
@@ -123,7 +123,8 @@ def list_files(folder: Path) -> Listing:
 
 
 def read_repository(listing: Listing, learnt: Learnt | None = None) -> Repository:
-    """Read the files of a listing, and nothing else. Of what is `learnt` none is held out, nor the other way round."""
+    """Read the files of a listing, and nothing else. What was `learnt` is not held out, and what was held out is not
+    learnt."""
     left_out: Counter[str] = Counter()
     seen: set[int] = set()
     found: list[Document] = []
@@ -143,7 +144,7 @@ def read_repository(listing: Listing, learnt: Learnt | None = None) -> Repositor
 def weights_of(
     listing: Listing, repository: Repository, learnt: Learnt | None, now_s: float | None = None
 ) -> dict[str, int]:
-    """How often each file is read, by path, as of now. `learnt`: what an adapter that is to go on was taught."""
+    """How often each file is read now, by path. `learnt`: what the adapter that a run goes on from has learnt."""
     now_s = time.time() if now_s is None else now_s
     changed = {each.path: each.changed for each in listing.files}
     return {
@@ -153,9 +154,8 @@ def weights_of(
 
 
 def held_out_paths(paths: Iterable[str], known: Mapping[str, Split] | None = None) -> frozenset[str]:
-    """Those of which nothing is learnt: a tenth, by a hash of folder and name, so that a file stays on its side
-    whatever else comes and goes; of a few files enough to measure on. Files whose side is `known` stay there, so that
-    it may be fewer."""
+    """The paths that are held out: a tenth by a hash of folder and name, so that a file keeps its side whatever else
+    comes and goes, and at least enough to measure on. Files whose split is `known` keep it, so there may be fewer."""
     paths, known = {*paths}, known or {}
     chosen = {path for path in paths if known.get(path) == "held-out"}
     least = min(_FEWEST, len(paths) // 2)
@@ -166,12 +166,12 @@ def held_out_paths(paths: Iterable[str], known: Mapping[str, Split] | None = Non
 
 
 def _rank(path: str) -> float:
-    """In [0, 1)."""
+    """A hash of a path, in [0, 1)."""
     return int.from_bytes(hashlib.sha256(path.encode(errors="surrogateescape")).digest()[:8]) / (1 << 64)
 
 
 def _known_sides(digests: Mapping[str, str], learnt: Learnt) -> dict[str, Split]:
-    """Of the files whose text, or the one that they had before, is known, by path."""
+    """The split of files whose text, now or before, is known, by path."""
     known: dict[str, Split] = {}
     for path, digest in digests.items():
         if side := learnt.sides.get(digest) or learnt.sides.get(learnt.digests.get(path, "")):
@@ -180,7 +180,7 @@ def _known_sides(digests: Mapping[str, str], learnt: Learnt) -> dict[str, Split]
 
 
 def _read(folder: Path, path: str, seen: set[int]) -> Document | str:
-    """A file, or why nothing is learnt of it; what was `seen` of others grows."""
+    """A file as a document, or the reason why it is left out; adds to what was `seen` of others."""
     language = language_of(path=path)
     if language is None or language not in LANGUAGE_IDS:
         return "not code"
@@ -209,6 +209,6 @@ def _read(folder: Path, path: str, seen: set[int]) -> Document | str:
 
 
 def _recency(changed: int | None, now_s: float) -> int:
-    """How often a file is read while old ones are read once."""
+    """How often a file is read in the time that old ones are read once."""
     days = (now_s - changed) / _DAY_S if changed is not None else math.inf
     return next((often for most, often in _LATELY if days <= most), 1)

@@ -1,5 +1,7 @@
-"""The training loop: seeded, resumable after a cut at any moment, with a curve and checkpoints in one folder. Batches
-go by step number, and are made in advance by other processes where the model would have to wait for them."""
+"""The training loop: seeded and resumable after a cut at any moment, with its loss curve and checkpoints in one folder.
+
+Batches go by step number. Other processes make them in advance where the model would have to wait for them.
+"""
 
 from __future__ import annotations
 
@@ -32,30 +34,30 @@ from engine.models.gemma.network import GemmaNetwork
 from engine.models.masked.network import MaskedNetwork
 
 REPORT_EVERY = 10
-"""Steps"""
+"""Steps between two lines of a report."""
 CHECK_EVERY = 100
-"""Steps between looks at the held-out split."""
+"""Steps between two measurements on the held-out split."""
 COMPILED = 24
-"""Ways that a layer is compiled, at the most: each width of context and canvas, signal, training and held out, for both
-kinds of layers; what goes beyond runs uncompiled."""
+"""Most variants of a layer that are compiled: widths of context and canvas, signal, training and held out, for both
+kinds of layers. Further ones run uncompiled."""
 LOOKS = 4
-"""Batches of the held-out split, always the same."""
+"""Batches of a measurement, always the same."""
 LOSSES = ("canvas", "next_token", "gap", "width", "end")
-"""Those of contexts with canvases; of contexts alone, all but the first."""
+"""Names of the losses; without canvases the first one is missing."""
 Batch = Contexts | Canvases | MaskedRows
 B = TypeVar("B", bound=Batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sitting:
-    """How a run runs here and now; nothing of it changes what is learnt, but for rounding."""
+    """How a run runs on this machine; this changes what is learnt only by rounding."""
 
     device: torch.device
     compiled: bool = False
     bfloat16: bool = False
     """Multiply matrices in bfloat16; weights and sums stay in float32."""
     workers: int = 0
-    """Processes that make batches in advance."""
+    """Number of processes that make batches in advance."""
     save_every_s: float = 300.0
     start_from: Path | None = None
     """A new run goes on from the run or the exported weights in this folder."""
@@ -70,10 +72,8 @@ def train(
     report: Callable[[str], None] = print,
     should_pause: Callable[[], bool] = lambda: False,
 ) -> TrainingState:
-    """Train until the recipe's tokens are read or `should_pause`, going on from the checkpoint in `folder` if any.
-
-    Raises BadInput for a corpus or checkpoint that is missing or does not fit.
-    """
+    """Train until the recipe's tokens are read or `should_pause`, going on from the checkpoint in `folder` if there is
+    one. Raises BadInput for a corpus or checkpoint that is missing or does not fit."""
     state = open_state(recipe, folder, seed, sitting.device, sitting.start_from)
     network = GemmaNetwork(state.module, sitting.compiled)
     source = BatchSource(corpus=corpus, recipe=recipe, seed=seed)
@@ -137,7 +137,7 @@ def total_loss(losses: dict[str, Tensor], recipe: Recipe) -> Tensor:
 
 @torch.no_grad()
 def held_out(network: GemmaNetwork, source: BatchSource, tokens: int, sitting: Sitting) -> dict[str, Tensor]:
-    """Mean losses of a few batches of the held-out split, as they are made after so many tokens."""
+    """Mean losses of a few held-out batches, as they are made after so many tokens."""
     made = [to_device(source.batch(look, tokens, "held-out"), sitting.device) for look in range(LOOKS)]
     looks = [step_losses(network, batch, sitting) for batch in made]
     return {name: torch.stack([look[name] for look in looks]).mean() for name in looks[0]}
@@ -184,8 +184,8 @@ class BatchSource(Dataset[Batch]):
 def batches(
     source: BatchSource, places: Iterable[tuple[int, int]], device: torch.device, workers: int
 ) -> Iterator[Batch]:
-    """The batches of `places`, a step and the tokens before it each, on `device`. Without workers they are made when
-    they are asked for."""
+    """The batches of `places` (step, tokens before it) on `device`. Without workers each is made when it is
+    requested."""
     loader = DataLoader(source, batch_size=None, sampler=places, num_workers=workers)  # pyright: ignore
     for batch in loader:
         yield to_device(batch, device)
@@ -197,5 +197,5 @@ def to_device(batch: B, device: torch.device) -> B:
 
 @cache
 def _packed(corpus: Path, split: Split, written_ns: int) -> PackedCorpus:
-    """Opened once, and again where it was written anew."""
+    """The corpus, opened once, and again after it was packed anew."""
     return PackedCorpus(corpus, split)

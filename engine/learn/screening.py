@@ -1,5 +1,5 @@
-"""Which files are worth learning from: written by people, as code, once, and nothing that is measured on: no benchmark
-task, by its 10-grams, and no reserved source, by its lines."""
+"""Chooses files that are worth learning from: written by people, as code, each once, and without anything that is
+measured on (tasks of benchmarks by their 10-grams, reserved sources by their lines)."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _LONGEST_LINE, _LONG_LINE, _LONG_LINES_SHARE = 800, 160, 0.05
 _LITERAL_LINE = re.compile(r"\s*[\"'\d\[({\-+)}\]]")
 _LITERAL_LINES_SHARE, _DIGITS_SHARE = 0.6, 0.2
 _COPIED_AT_MOST = 0.6
-"""Of a file's shingles with another's."""
+"""Largest share of a file's shingles that another file may have."""
 
 _COMMENTS_PYTHON = re.compile(r"\A(?:#[^\n]*\n|[ \t]*\n)+")
 _COMMENTS_SCRIPT = re.compile(r"\A(?:#![^\n]*\n|//[^\n]*\n|/\*.*?\*/|\s+)+", re.DOTALL)
 _LEGAL = re.compile(r"copyright|licen[sc]e|©", re.I)
 _WORD = re.compile(r"[^\W\d]\w*")
 _GRAM = 10
-"""Words; numbers are none, as ten of them in a row say nothing about a task."""
+"""Words in a row; numbers are left out, as ten of them in a row say nothing about a task."""
 _SHARED_AT_MOST = 0.2
-"""Of a file's shingles with reserved sources: single ones are in every code."""
+"""Largest share of a file's shingles that reserved sources may have: single ones are in every code."""
 
 
 def path_objection(path: PurePath) -> str | None:
@@ -57,7 +57,7 @@ def path_objection(path: PurePath) -> str | None:
 
 
 def is_secondary(path: PurePath) -> bool:
-    """Whether a file is a test, an example or a declaration file: good to see, not to see much of."""
+    """Whether a file is a test, an example or a declaration file, of which a corpus should not have many."""
     folders = {part.lower() for part in path.parts[:-1]}
     stem = path.name.lower()
     return bool(
@@ -85,7 +85,7 @@ def text_objection(text: str) -> str | None:
 
 
 def without_legal_header(text: str, language: str) -> str:
-    """`text` without the comments it opens with, where they are legal notices: thousands of files share one."""
+    """`text` without legal notices at its top: thousands of files share one."""
     opening = (_COMMENTS_PYTHON if language == "python" else _COMMENTS_SCRIPT).match(text)
     return text[opening.end() :] if opening and _LEGAL.search(opening.group()) else text
 
@@ -102,13 +102,13 @@ def _is_data(text: str, lines: list[str]) -> bool:
 
 
 def shingles(text: str) -> set[int]:
-    """Hashes of three lines in a row, blank lines and indentation aside; only good within one process."""
+    """Hashes of three lines in a row, blank lines and indentation aside; only comparable within one process."""
     lines = [stripped for line in text.split("\n") if (stripped := line.strip())]
     return set(map(hash, zip(lines, lines[1:], lines[2:], strict=False)))
 
 
 class Forbidden:
-    """Tells texts that hold a part of a benchmark's task or of reserved sources."""
+    """Finds texts that hold a part of a benchmark's task or of reserved sources."""
 
     def __init__(self, benchmarks: Iterable[str] = (), reserved: Iterable[str] = ()) -> None:
         words = [_words(text) for text in benchmarks]
@@ -128,7 +128,7 @@ class Forbidden:
 
 
 def benchmark_texts(files: Sequence[Path]) -> list[str]:
-    """Each task's whole program, and its tests, of files in the format that `dg-lsp eval` reads. Raises BadInput."""
+    """The whole program and the tests of each task, from files in the format of `dg-lsp eval`. Raises BadInput."""
     tasks = [task for path in files for task in read_tasks(path)]
     tests = {task.check.test for task in tasks if task.check}
     return [*{task.prefix + task.truth + task.suffix for task in tasks}, *tests]

@@ -1,4 +1,4 @@
-"""The shapes of the models that the recipe trains, as configurations of the released architecture."""
+"""The shapes of the trained models, as configurations of the released architecture."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from transformers import DiffusionGemmaConfig, DiffusionGemmaForBlockDiffusion, 
 from engine.lab.baselines.released_class import no_vision
 
 BRANCH = 0.2
-"""Root mean square of what a layer's attention or feed-forward part adds, to begin with."""
+"""Initial root mean square of what a layer's attention or feed-forward part adds."""
 _ADDING = ("post_attention_layernorm.weight", "post_feedforward_layernorm.weight")
 """The norms that scale what a layer adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Sizes in features and tokens; the head size is shared by sliding and full layers."""
+    """Sizes in features and tokens; sliding and full layers have the same head size."""
 
     vocab: int = 6144
     hidden: int = 384
@@ -30,31 +30,32 @@ class Shape:
     kv_heads: int = 2
     head_size: int = 64
     window: int = 512
-    """What sliding layers see: with less than a served context, the last layer alone sees a suffix that is far."""
+    """Tokens that sliding layers see. If they are fewer than a served context, only the last layer sees a suffix that
+    is far away."""
     full_every: int = 6
-    """One layer of so many sees everything: its attention is what a keystroke costs in a long context."""
+    """Every so-many-th layer sees everything; its attention is what a keystroke costs in a long context."""
     canvas: int = 96
     experts: int = 0
-    """Beside the dense block of each layer; none: the block alone."""
+    """Experts beside the dense block of each layer; 0: the block alone."""
     chosen: int = 2
     """Experts that each token goes through."""
     expert_size: int = 32
-    """Features inside one."""
+    """Features of an expert."""
 
     def of(self, layers: int) -> Shape:
-        """The same with fewer layers, the last of which sees everything; with all of them where it has no more."""
+        """The same with fewer layers, the last of which sees everything; no more layers than there are."""
         return replace(self, layers=layers, full_every=min(layers, self.full_every)) if layers < self.layers else self
 
     def full(self, layer: int) -> bool:
-        """Whether the layer of this index sees everything."""
+        """Whether the layer with this index sees everything."""
         return layer % self.full_every == self.full_every - 1
 
 
 def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
     """A freshly initialised model of `shape`, in float32.
 
-    What a layer adds begins small: the architecture's norms after attention and feed-forward would have each of them
-    outweigh the embeddings, two and a half times, before anything is learnt.
+    What a layer adds begins small. Otherwise the architecture's norms after attention and feed-forward would make each
+    addition outweigh the embeddings two and a half times before anything is learnt.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -68,10 +69,10 @@ def new_model(shape: Shape, seed: int) -> DiffusionGemmaForBlockDiffusion:
 
 
 def new_config(shape: Shape) -> DiffusionGemmaConfig:
-    """The released architecture in `shape`.
+    """The configuration of the released architecture in `shape`.
 
-    It has experts and a vision tower. Where a shape has no experts, a tiny one after a norm of zeros adds exactly
-    nothing, and the vision tower is as small as the classes allow; neither is trained.
+    The architecture has experts and a vision tower. Where a shape has no experts, a tiny one behind a norm of zeros
+    adds nothing; the vision tower is as small as the classes allow. Neither is trained.
     """
     full_layers: dict[str, Any] = {"num_global_key_value_heads": shape.kv_heads, "global_head_dim": shape.head_size}
     text = DiffusionGemmaTextConfig(
@@ -110,8 +111,8 @@ def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
 
 
 def deepened(weights: Mapping[str, torch.Tensor], shallow: Shape, shape: Shape) -> dict[str, torch.Tensor]:
-    """Trained weights of `shallow` as those of the deeper `shape`: layers repeat in turn, each among those that see as
-    much as it does, and copies of one share what it added between them."""
+    """Weights of the deeper `shape` from the trained weights of `shallow`: layers repeat in turn, each among those with
+    the same view, and the copies of one share what it added."""
     kinds = (False, True)
     turns = {full: cycle([each for each in range(shallow.layers) if shallow.full(each) is full]) for full in kinds}
     origins = [next(turns[shape.full(layer)]) for layer in range(shape.layers)]

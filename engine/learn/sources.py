@@ -1,5 +1,5 @@
-"""Where source code lies on a machine and under which licence: the standard library, installed packages, npm packages,
-and those pinned in python-packages.txt and npm-packages.json, which are fetched into the user's cache and never run."""
+"""Finds source code and its licences on this machine: the standard library, installed packages, npm packages, and those
+pinned in python-packages.txt and npm-packages.json, which are fetched into the user's cache and never run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OTHER_TERMS = re.compile(
 )
 _CLASSIFIER = re.compile(r"License :: (?:OSI|DFSG) [Aa]pproved(?: :: (?P<name>.+))?|License :: (?P<other>.+)")
 _LONGEST_NAME = 100
-"""Characters. A longer licence field holds the licence's text, which names many things."""
+"""Characters. A longer licence field has the text of a licence, which names many things."""
 _PYTHON, _NPM = (Path(__file__).with_name(name) for name in ("python-packages.txt", "npm-packages.json"))
 
 
@@ -131,7 +131,7 @@ def _npm_package(manifest: Path) -> SourcePackage | None:
 
 
 def is_permissive(expression: str) -> bool:
-    """Whether an SPDX expression can be met with MIT, BSD, Apache-2.0, PSF or ISC terms alone."""
+    """Whether an SPDX expression can be met with terms of MIT, BSD, Apache-2.0, PSF or ISC alone."""
     parts = re.split(r"\s+(?:OR|AND)\s+", expression, flags=re.IGNORECASE)
     allowed = [bool(_SPDX.fullmatch(re.split(r"\s+WITH\s+", part.strip("() "))[0])) for part in parts]
     # An expression that mixes AND with OR would need its brackets read: every part has to be allowed there.
@@ -140,10 +140,8 @@ def is_permissive(expression: str) -> bool:
 
 
 def permissive_licence(metadata: PackageMetadata | Message) -> str | None:
-    """The permissive licence that a distribution's metadata states, or None.
-
-    The expression counts before the classifiers, and these before the free text.
-    """
+    """The permissive licence in a distribution's metadata, or None. The expression counts before the classifiers, and
+    these before the free text."""
     expression = metadata["License-Expression"]
     if expression:
         return expression if is_permissive(expression) else None

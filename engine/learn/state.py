@@ -1,4 +1,4 @@
-"""What a run is made of and how it is kept: checkpoints that survive a cut at any moment, and a loss curve."""
+"""The state of a run and its files: checkpoints that survive a cut at any moment, and a loss curve."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.learn.shapes import deepened, new_model, trained_parameters
 from engine.models.checkpoints.directory import METADATA_FILE, SINGLE_FILE
 
 CHECKPOINT, PLATEAU, CURVE = "checkpoint.pt", "plateau.pt", "curve.jsonl"
-"""The newest state; the last one before the learning rate fell, from which a longer run goes on; the losses."""
+"""Files: the newest state; the last one before the learning rate fell, from which a longer run goes on; the losses."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,15 +30,15 @@ class TrainingState:
     tokens: int = 0
     """Context tokens read."""
     seconds: float = 0.0
-    """Spent training."""
+    """Time spent training."""
     mean: dict[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
-    """Of the weights at several moments, by parameter; empty before the first of them."""
+    """The mean of the weights at several moments, by parameter; empty before the first of them."""
     averaged: int = 0
     """How many moments."""
 
     @torch.no_grad()
     def average(self) -> None:
-        """Let the weights as they are join the mean."""
+        """Add the current weights to the mean."""
         self.averaged += 1
         for name, parameter in trained_parameters(self.module).items():
             self.mean.setdefault(name, torch.zeros_like(parameter)).lerp_(parameter, 1 / self.averaged)
@@ -47,10 +47,11 @@ class TrainingState:
 def open_state(
     recipe: Recipe, folder: Path, seed: int, device: torch.device, start_from: Path | None = None
 ) -> TrainingState:
-    """The run in `folder` as it was last saved. Or a new one: a branch of the run in the folder `start_from`, or from
-    the exported weights there with a fresh optimiser, or from random weights.
+    """The run in `folder` as it was last saved, or a new one.
 
-    Raises BadInput for a checkpoint or weights of another shape, and a `start_from` that holds neither.
+    A new one branches from the run in the folder `start_from`, or starts from the exported weights there with a fresh
+    optimiser, or from random weights. Raises BadInput for a checkpoint or weights of another shape, and a `start_from`
+    that holds neither.
     """
     if start_from is not None and not (folder / CHECKPOINT).exists() and (start_from / CHECKPOINT).exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,10 +73,8 @@ def open_state(
 
 
 def newest_state(recipe: Recipe, folder: Path) -> TrainingState:
-    """The run in `folder` as it stands, to look at, with the mean of its weights where it has begun to take one.
-
-    Raises BadInput where there is none, or one of another shape.
-    """
+    """The run in `folder` for looking at, with the mean of its weights where there is one. Raises BadInput where there
+    is none, or one of another shape."""
     if not (folder / CHECKPOINT).exists():
         raise BadInput(f"{folder} holds no run: train one first, or name its folder.")
     saved = torch.load(folder / CHECKPOINT, weights_only=True)
@@ -111,7 +110,7 @@ class Point:
 
 
 def read_curve(folder: Path) -> list[Point]:
-    """What is there, without a last line that was cut off."""
+    """The points of a curve, without a last line that was cut off."""
     path = folder / CURVE
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
     return [Point(**json.loads(line)) for line in lines if line.endswith("\n")]

@@ -1,8 +1,9 @@
-"""The bundled model's own tokenizer: a byte-level BPE made for code, with whole indentations as tokens.
+"""The bundled model's own tokenizer: a byte-level BPE for code, with whole indentations as tokens, lossless for every
+text.
 
-Lossless for every text. Pieces that a token never crosses: a line break with the indentation after it; a word of an
+A token never crosses the border of a piece. Pieces are: a line break with the indentation after it; a word of an
 identifier with the space or underscores before it; up to three digits; a short run of punctuation. A member name does
-not join its dot, nor an argument its bracket: a cursor mostly stands there.
+not join its dot, nor an argument its bracket, as a cursor mostly stands there.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def encode(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Ids of `text` without special tokens; "<mask>" in a text is six characters like any others."""
+    """Ids of `text` without special tokens; "<mask>" in a text is six plain characters."""
     return tokenizer.encode(text, add_special_tokens=False).ids
 
 

@@ -1,4 +1,4 @@
-"""From a folder to its adapter: read, plan, measure, learn, fit, measure again, keep."""
+"""`dg-lsp tune`: from a folder to its adapter. Read, plan, measure, learn, fit, measure again, keep."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ from engine.models.masked.model import Masked
 from engine.models.products import prefers_bfloat16
 
 PASSES = 4
-"""Times that a repository is read, at the most."""
+"""Most times that a repository is read."""
 SAVE_EVERY_S = 30.0
 HELD_OUT, OUTSIDE = "held out", "outside"
 LEARNT, BEGUN, CORPUS = "learnt.json", "begun.json", "corpus"
 _WAY_OUT = "make room on its disk and run the same command again"
-"""Where the disk refuses."""
+"""What to do where the disk refuses."""
 Say = Callable[[str], None]
 Counting = Callable[[str, int], Callable[[], None]]
-"""(what is done, how often) -> to be called after each."""
+"""Takes what is done and how often; returns what is to be called after each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,22 +74,22 @@ class TuningRequest:
     model: str
     device: Device = "auto"
     minutes: float = 15.0
-    """Of learning, at the most."""
+    """Most minutes of learning."""
     gaps: int = 60
-    """Held out ones, that are filled before and after."""
+    """Held-out gaps that are filled before and after."""
     outside: int = 60
-    """Others, likewise."""
+    """Gaps outside the repository that are filled before and after."""
     seed: int = 0
     anew: bool = False
-    """Begin with the model alone, though there is an adapter to go on from."""
+    """Whether to begin with the model alone, though there is an adapter to go on from."""
 
 
 class _Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run keeps to once it has begun: a machine is never as fast twice, and what changed lately grows old."""
+    """What a run keeps once it has begun, so that it can go on alike: a machine's speed and the age of changes vary."""
 
     steps: int
     weights: dict[str, int]
-    """How often files are read, by path."""
+    """How often each file is read, by path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,45 +102,48 @@ class Prepared:
     repository: Repository
     tokens: Mapping[Split, int]
     last: Adapter | None
-    """That is there, on or off."""
+    """The existing adapter, on or off."""
     start: Adapter | None
-    """Goes on from it; None: from the model alone."""
+    """The adapter that the run goes on from; None: the model alone."""
     learnt: Learnt | None
-    """What `last` was taught, where that decides what is held out."""
+    """What `last` has learnt, where that decides what is held out."""
     model: DiffusionGemma | Masked
     lessons: TuningLessons
     plan: TuningPlan
     sitting: Sitting
     directory: Path
-    """Of the adapter."""
+    """The adapter's folder."""
     work: Path
     run: Path
-    """In `work`: what is kept of this very run until it is done."""
+    """The folder in `work` that keeps this run until it is done."""
 
     @property
     def served(self) -> Adapter | None:
-        """What the folder is answered with; None: the model alone."""
+        """What serves the folder now; None: the model alone."""
         return self.last if self.last and self.last.metadata.on else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningResult:
     before: Mapping[str, Figures]
-    """As the folder was served until now."""
+    """Figures of what served the folder until now."""
     after: Mapping[str, Figures]
-    """Both HELD_OUT and OUTSIDE."""
+    """Figures of the new adapter, on HELD_OUT and OUTSIDE gaps."""
     state: TuningState
     schedule: Schedule
     gained: bool
     kept: Path | None
-    """Where the adapter is; None: the one that was there is no worse and stays."""
+    """The folder of the new adapter; None: the existing one is no worse and stays."""
 
 
 @contextmanager
 def prepared(request: TuningRequest, say: Say, doing: Say = lambda _: None) -> Generator[Prepared | None]:
-    """Read the folder, load the model, and see what it would take; None where nothing changed since the adapter that is
-    there was made. `doing` hears what takes a while before it begins. Raises BadInput for what can't be tuned,
-    EngineError where the disk refuses or weights change."""
+    """Read the folder, load the model, and plan the run; None where nothing changed since the existing adapter was
+    made.
+
+    `doing` is called before each part that takes a while. Raises BadInput for what can't be tuned, EngineError where
+    the disk refuses or weights change.
+    """
     check_folder(request.folder)
     checkpoint = find(request.model)
     fingerprint = fingerprint_of(checkpoint)
@@ -214,8 +217,8 @@ def prepared(request: TuningRequest, say: Say, doing: Say = lambda _: None) -> G
 
 
 def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[], bool]) -> TuningResult | None:
-    """Measure, learn, fit, measure again and keep what gained; None where `should_pause` came first: the same request
-    goes on. Raises OutOfMemory before anything begins, EngineError where the disk refuses."""
+    """Measure, learn, fit, measure again and keep an adapter that gained; None where `should_pause` came first: the
+    same request goes on. Raises OutOfMemory before anything begins, EngineError where the disk refuses."""
 
     def heeding(what: str, often: int) -> Callable[[], None]:
         done = counting(what, often)
@@ -280,7 +283,7 @@ def learning(
 
 
 def summary(listing: Listing, repository: Repository, tokens: Mapping[Split, int]) -> str:
-    """What is read, in a sentence or two."""
+    """A summary of what is read, for people."""
     told = {
         split: f"{counted(len(repository.of(split)), 'file')} with {counted(tokens[split], 'token')}"
         for split in tokens
@@ -291,7 +294,7 @@ def summary(listing: Listing, repository: Repository, tokens: Mapping[Split, int
 
 
 def _before(ready: Prepared, tasks: Mapping[str, Sequence[EvalTask]], counting: Counting) -> dict[str, Figures]:
-    """As the folder is served; nothing of it stays in memory."""
+    """The figures of what serves the folder now; nothing of it stays in memory."""
     own = ready.served and ready.served.metadata
     usual = own and Schedule(max_steps=own.max_steps, sure=own.sure, threshold=own.threshold)
     served = with_pairs(ready.model, ready.served.tensors, ALPHA / RANK) if ready.served else ready.model
@@ -337,8 +340,8 @@ def _metadata(
 
 
 def _last(directory: Path, fingerprint: str, *, anew: bool) -> Adapter | None:
-    """The adapter that is there, on or off. One that can't be used is none to what begins `anew`; else it raises
-    ModelError where it is damaged, BadInput where it belongs to other weights."""
+    """The existing adapter, on or off. One that can't be used counts as none with `anew`; else it raises ModelError
+    where it is damaged, BadInput where it belongs to other weights."""
     if not last_good(directory).exists():
         return None
     try:
@@ -355,7 +358,7 @@ def _last(directory: Path, fingerprint: str, *, anew: bool) -> Adapter | None:
 def _identity(
     request: TuningRequest, repository: Repository, device: str, last: Adapter | None, start: Adapter | None
 ) -> str:
-    """Of all that decides what a run learns and measures, but for what is told when it begins."""
+    """A digest of all that decides what a run learns and measures, apart from what is kept when it begins."""
     settings = (request.seed, request.gaps, request.outside, request.minutes)
     about = (*settings, sorted(repository.digests.items()), RANK, ALPHA)
     begun = last and (last.metadata.created, last.metadata.on, start is not None)
@@ -363,14 +366,14 @@ def _identity(
 
 
 def _begun(run: Path) -> _Begun | None:
-    """None where it is still to begin."""
+    """What a run keeps, from its folder; None where it has not begun."""
     with suppress(OSError, ValueError):
         return msgspec.json.decode((run / BEGUN).read_bytes(), type=_Begun)
     return None
 
 
 def _begin(ready: Prepared, say: Say) -> None:
-    """Keep what the run is to keep to, and drop any other run of the folder."""
+    """Write what the run keeps, and remove any other run of the folder."""
     with writing(ready.work, _WAY_OUT):
         for other in ready.work.glob("run-*"):
             if other != ready.run:
@@ -383,7 +386,7 @@ def _begin(ready: Prepared, say: Say) -> None:
 
 
 def _learnt(work: Path, last: Adapter | None) -> Learnt | None:
-    """What the adapter that is there was taught; None where that is not known, as of one that gained nothing."""
+    """What the existing adapter has learnt; None where that is not known, as for one that gained nothing."""
     with suppress(OSError, ValueError):
         learnt = msgspec.json.decode((work / LEARNT).read_bytes(), type=Learnt)
         if last is not None and learnt.adapter == last.metadata.created:
@@ -392,14 +395,15 @@ def _learnt(work: Path, last: Adapter | None) -> Learnt | None:
 
 
 def _taught(ready: Prepared, created: float) -> Learnt:
-    """What an adapter was taught that was made of all this."""
+    """What an adapter of this run has learnt."""
     earlier = ready.learnt.sides if ready.learnt else {}
     return Learnt(adapter=created, digests=dict(ready.repository.digests), sides=earlier | ready.repository.sides)
 
 
 @contextmanager
 def _claimed(work: Path) -> Generator[None]:
-    """Raises BadInput where another tune of the same folder is at work. None of the folder's texts is kept."""
+    """Lock a folder for its tune. Raises BadInput where another tune of it is at work. The lock holds nothing of the
+    folder's texts."""
     with ExitStack() as stack:
         with writing(work, _WAY_OUT):
             stack.enter_context(claimed(work))
