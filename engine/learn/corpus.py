@@ -127,8 +127,7 @@ def build_corpus(sources: Sources, out: Path, seed: int, forbidden: Forbidden | 
 
 
 def read_documents(path: Path, split: Split) -> Iterator[Document]:
-    """The documents of one split of the corpus in folder `path`, always in the same order. Raises BadInput where there
-    are none."""
+    """The documents of one split of the corpus in folder `path`, always in the same order."""
     with gzip.open(path / DOCUMENTS_FILE, "rt", encoding="utf-8", newline="\n") as file:
         for line in file:
             document = Document(**json.loads(line))

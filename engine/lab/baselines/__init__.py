@@ -1,1 +1,1 @@
-"""What others do with the same weights: what a fill is held against."""
+"""Other ways to fill a gap with the same weights, to compare a fill with."""

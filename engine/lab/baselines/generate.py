@@ -1,4 +1,4 @@
-"""transformers' own `generate` on the same weights, asked for what we ask for."""
+"""The baseline `generate`: transformers' own generation with the same weights."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from engine.models.gemma.model import DiffusionGemma
 from engine.models.prompts.layout import context_ids
 
 _NEVER = 1e-12
-"""Nats; no canvas is ever as sure as this."""
+"""Nats; no canvas ever reaches it."""
 _SUFFIX_SHARE, _PREFIX_SHARE = 0.3, 0.6
-"""Of the context."""
+"""Shares of the context."""
 
 
 def fill_by_generate(model: DiffusionGemma, request: FillRequest) -> Filled:
-    """One canvas, cut like a text read left to right; it can't hold a suffix in place, so it reads it before the
-    prefix."""
+    """A fill by one canvas of `generate`, cut where it meets the suffix. `generate` can't pin a suffix, so the suffix
+    stands before the prefix in the context."""
     module = released_class(model.network)
     began = time.perf_counter()
     said = generate(module, model.info, _all_known(model, request), model.info.sampling)
@@ -36,7 +36,7 @@ def fill_by_generate(model: DiffusionGemma, request: FillRequest) -> Filled:
 
 
 def generate(module: Any, info: ModelInfo, ids: list[int], sampling: Sampling, *, in_full: bool = False) -> list[int]:
-    """The tokens of one canvas after `ids`. `in_full`: all of its steps, settled or not."""
+    """The tokens of one canvas after `ids`. `in_full`: take all of its steps, even if it settles before."""
     config: Any = DiffusionGemmaGenerationConfig(
         max_new_tokens=info.canvas_length,
         max_denoising_steps=sampling.max_steps,
@@ -54,7 +54,7 @@ def generate(module: Any, info: ModelInfo, ids: list[int], sampling: Sampling, *
 
 
 def _all_known(model: DiffusionGemma, request: FillRequest) -> list[int]:
-    """A context of everything that is known, the suffix included."""
+    """A context with the prefix and the suffix."""
     if model.info.instructions:
         return list(model.prompt(request).context)
     limit = model.info.context_limit

@@ -1,4 +1,4 @@
-"""What an autoregressive model of the same size does: the same weights, read left to right."""
+"""Baselines that write from left to right with the same weights, as an autoregressive model of the same size does."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from engine.models.base import DraftTree, LeftToRight, Model
 from engine.models.logits import dense
 
 _SHORTEST_MEETING = 3
-"""Characters other than white space by which the suffix is recognised."""
+"""Least number of characters other than white space by which the suffix is recognised."""
 
 
 def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
-    """Greedy next tokens after the prefix alone, up to where they meet the suffix: see `cut`."""
+    """A fill by greedy next tokens after the prefix alone, cut where it meets the suffix: see `cut`."""
     began = time.perf_counter()
     prompt = model.prompt(replace(request, suffix=""))
     ends = {*model.info.forbidden_ids, model.info.pad_id}
@@ -41,8 +41,8 @@ def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
 
 
 def fill_by_causal_head(model: LeftToRight, request: FillRequest, *, sampled: bool = False) -> Filled:
-    """Next tokens after the whole context, suffix included, to the token that ends a gap or the told width, validated
-    and ranked as a canvas's. Greedy, or `sampled` as hot as a canvas begins."""
+    """A fill by next tokens after the whole context, suffix included, up to the given width or the token that ends a
+    gap. It is validated and ranked like a canvas's. Greedy, or `sampled` at a canvas's first temperature."""
 
     def choose(logits: Tensor) -> Tensor:
         return look(dense(logits), temperature=model.info.sampling.t_max, drawing=True, generator=generator).drawn
@@ -66,7 +66,7 @@ def fill_by_causal_head(model: LeftToRight, request: FillRequest, *, sampled: bo
 
 
 def gap_tokens(gap: Gap, begun: Sequence[int], choose: Callable[[Tensor], Tensor] = likeliest) -> Iterator[int]:
-    """Tokens of a gap that follow the first ones, without end, as `choose` takes them from logits [1, V]."""
+    """Next tokens of a gap after those that it begins with, without end. `choose` takes one from logits [1, V]."""
     head, known = gap.model.causal, tuple[int, ...]()
     assert head is not None
     text = head.begin(gap.context, gap.suffix, begun)
@@ -78,7 +78,7 @@ def gap_tokens(gap: Gap, begun: Sequence[int], choose: Callable[[Tensor], Tensor
 
 
 def answered(model: Model, text: str, tokens: int, *, width: int, forwards: int, began: float) -> Filled:
-    """One candidate, or none where there is no text; a baseline takes a forward pass each step."""
+    """A baseline's answer: one candidate, or none where there is no text; each step is a forward pass."""
     return Filled(
         model=model.info.name,
         device=model.info.device,
@@ -92,7 +92,8 @@ def answered(model: Model, text: str, tokens: int, *, width: int, forwards: int,
 
 
 def cut(text: str, suffix: str) -> str:
-    """Where a text that can't see the suffix is cut: where it meets it, else after its first line."""
+    """The part of a text that belongs to the gap, for a text written without seeing the suffix: up to where it meets
+    the suffix, else its first line."""
     end = meeting(text, suffix)
     if end is not None:
         return text[:end]
@@ -103,7 +104,7 @@ def cut(text: str, suffix: str) -> str:
 
 
 def meeting(text: str, suffix: str) -> int | None:
-    """Where `text` goes on with `suffix`, as far as its first line with something on it; None where it does not."""
+    """Where in `text` the suffix begins, told by the suffix up to its first line that is not blank; None: nowhere."""
     beginning = ""
     for line in suffix.splitlines(keepends=True):
         beginning += line

@@ -1,4 +1,4 @@
-"""What others do with the same weights: what a fill of ours is held against. transformers is imported late."""
+"""The published loops of the models that we run, to compare fills with. transformers is imported late."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from engine.models.quantized.layers import packed_in
 class Reference:
     name: str
     conditions: str
-    """What is the same and what is not."""
+    """What is the same as in ours, and what is not."""
     aim: str = ""
-    """How much longer than ours it should take, such as ">= 8"."""
+    """By what factor it should be slower than ours, such as ">= 8"."""
     run: Callable[[], object]
 
 
 def generates(model: Model) -> bool:
-    """Whether transformers has a `generate` for it, which does what we do in another way: not for weights in 4 bit."""
+    """Whether transformers' `generate` can run the model: a DiffusionGemma whose weights are not in 4 bit."""
     if not isinstance(model, DiffusionGemma):
         return False
     return not packed_in(model.network.module)
 
 
 def reference(model: Model, request: FillRequest, ours: Filled) -> Reference | None:
-    """What to hold `ours`, our answer to `request`, against: transformers' `generate`, made to take as many steps as we
-    took, or the loop that masked models are published with. None: transformers has no modules for weights in 4 bit."""
+    """What to compare `ours`, our answer to `request`, with: transformers' `generate` with as many steps as we took, or
+    the published loop of a masked model. None: transformers has no modules for weights in 4 bit."""
     if isinstance(model, DiffusionGemma):
         if not generates(model):
             return None
@@ -58,9 +58,9 @@ def reference(model: Model, request: FillRequest, ours: Filled) -> Reference | N
 
 @torch.inference_mode()
 def published_loop(model: Masked, request: FillRequest, width: int) -> list[int]:
-    """The loop that masked-diffusion coders are published with, plainly: fill `width` masks, the likeliest token at the
-    position of least entropy first. In each step all positions are computed, the head's logits of the fixed ones too,
-    and one token is taken. See the sources in engine.models.masked.published."""
+    """The loop that masked-diffusion coders are published with: fill `width` masks, the likeliest token at the position
+    of least entropy first. Each step computes all positions and the logits of all of them, and takes one token.
+    Sources: see engine.models.masked.published."""
     info, prompt = model.info, model.prompt(request)
     assert info.noise.mask_id is not None
     start = len(prompt.context)

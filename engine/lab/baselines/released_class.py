@@ -1,4 +1,4 @@
-"""transformers' own class of the released architecture, without its vision parts: what `generate` runs on."""
+"""transformers' class of the released architecture without its vision parts, which `generate` runs on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.models.gemma.network import GemmaModule, GemmaNetwork
 
 
 class TextModel(DiffusionGemmaForBlockDiffusion):
-    """The vision parts take no memory where it is built empty."""
+    """The released class without vision parts, which therefore take no memory."""
 
     def __init__(self, config: DiffusionGemmaConfig) -> None:
         super().__init__(config)
@@ -26,7 +26,7 @@ class TextModel(DiffusionGemmaForBlockDiffusion):
 
 
 def no_vision() -> Gemma4VisionConfig:
-    """As small as the classes allow."""
+    """A configuration of a vision tower, as small as the classes allow."""
     return Gemma4VisionConfig(
         hidden_size=8,
         intermediate_size=8,
@@ -39,7 +39,8 @@ def no_vision() -> Gemma4VisionConfig:
 
 
 def released_class(network: GemmaNetwork) -> Any:
-    """transformers' module, sharing the weights of `network`. Raises BadInput where the extra is not installed."""
+    """A module of transformers that shares the weights of `network`. Raises BadInput where the extra is not
+    installed."""
     if not isinstance(network.module, GemmaModule):
         return network.module
     try:

@@ -1,1 +1,1 @@
-"""How fast a model runs on a machine, beside what bounds it and what others do with the same weights."""
+"""Benchmarks of a model's speed on this machine, beside what bounds it and other ways to use the same weights."""

@@ -1,5 +1,5 @@
-"""Fills of one line by a pretrained coder, as they are served, beside llama.cpp with the same file, turn by turn:
-nothing known, one key later, and nothing new."""
+"""The part "coder": fills of one line by a pretrained coder as it is served, beside llama.cpp with the same file. Both
+take turns at each gap: cold, one key later, and with nothing new."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ OURS = "fill"
 Moment = Literal["cold", "one key later", "nothing new"]
 MOMENTS: tuple[Moment, ...] = get_args(Moment)
 _BEFORE, _AFTER = 2_000, 600
-"""Characters around a gap in a long file, at the most: what an editor sends at the least."""
+"""Most characters around a gap in a long file; an editor sends at least as many."""
 _SMALL = 1_000_000_000
 _MUST: Mapping[Moment, tuple[str, str]] = {"cold": ("<= 0.6", "<= 0.5"), "one key later": ("<= 0.7", "<= 0.6")}
-"""Of the time by llama.cpp's, for a larger coder and one of fewer than `_SMALL` parameters."""
+"""Aims for our time by llama.cpp's: for coders of at least `_SMALL` parameters, and for smaller ones."""
 _READ = (256, 1024)
-"""Tokens of contexts."""
+"""Lengths of contexts in tokens."""
 _NOTHING = DraftTree(ids=(), parents=())
 _PASSES = "<= 6.2"
 _COUNTED = range(9, 12)
-"""Tokens of answers whose passes are counted."""
+"""Lengths of the answers whose passes are counted, in tokens."""
 
 
 @runtime_checkable
 class Forgetful(Model, Protocol):
     def forget(self) -> None:
-        """Let go of all contexts, as if no request had come before."""
+        """Drop all cached contexts."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoderTask:
-    """A cursor where a line is to go on, and the same after one key more."""
+    """A cursor in a line that is to go on, and the same gap one key later."""
 
     name: str
     first: FillRequest
@@ -53,7 +53,7 @@ class CoderTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoderFill:
-    """One that was timed."""
+    """A fill that was timed."""
 
     task: str
     way: str
@@ -62,13 +62,12 @@ class CoderFill:
     text: str
     tokens: int
     passes: int
-    """Of the network, after the context."""
+    """Forward passes after the context."""
 
 
 def coder_tasks(tasks: Iterable[EvalTask], count: int) -> list[CoderTask]:
     """The first `count` gaps of one line among `tasks`. The cursor stands after the indentation and before the line
-    break, as in an editor, and one line is wanted: llama.cpp is told so, too. The key is the first character that is
-    right."""
+    break, as in an editor; one line is requested, from llama.cpp as well. The key is the first right character."""
     found = (_coder_task(task) for task in tasks)
     return [*islice((each for each in found if each), count)]
 
@@ -87,7 +86,7 @@ def _coder_task(task: EvalTask) -> CoderTask | None:
 
 
 def near(prefix: str, suffix: str) -> tuple[str, str]:
-    """Whole lines around a gap, as far as `_BEFORE` and `_AFTER` characters go."""
+    """Whole lines around a gap, at most `_BEFORE` and `_AFTER` characters."""
     before, after = prefix[-_BEFORE:], suffix[:_AFTER]
     if len(prefix) > _BEFORE and not prefix[:-_BEFORE].endswith("\n"):
         before = before[before.find("\n") + 1 :]
@@ -97,8 +96,8 @@ def near(prefix: str, suffix: str) -> tuple[str, str]:
 
 
 def coder_fills(model: Forgetful, tasks: Sequence[CoderTask], peer: LlamaCpp | None) -> Iterator[CoderFill]:
-    """Each task in each way, the ways taking turns at each moment. llama.cpp reads a prompt laid out as ours first, and
-    after that, when both are done with a task, one in the published order: what it keeps is of one prompt."""
+    """Fills of each task in each way; the ways take turns at each moment. llama.cpp first fills all moments with a
+    prompt laid out as ours, then with one in the published order, as its cache holds one prompt."""
     ours = _ours(model)
     for number, task in enumerate((tasks[0], *tasks)):
         ways = {OURS: ours} | ({_name("suffix first"): _peer(peer, "suffix first")} if peer else {})
@@ -114,7 +113,7 @@ def coder_fills(model: Forgetful, tasks: Sequence[CoderTask], peer: LlamaCpp | N
 
 
 _Way = Callable[[FillRequest, bool], tuple[float, str, int, int]]
-"""(request, whether nothing may be known) -> milliseconds, text, tokens, passes"""
+"""(request, whether the cache is empty) -> milliseconds, text, tokens, passes"""
 
 
 def _ours(model: Forgetful) -> _Way:
@@ -153,7 +152,7 @@ def _name(order: Order) -> str:
 
 
 def coder_reading(model: Forgetful, peer: LlamaCpp | None, watch: Stopwatch) -> list[Figure]:
-    """What a context takes of which nothing is known, up to what may follow it."""
+    """Times of reading a context with an empty cache."""
     head = model.causal
     if head is None:
         return []
@@ -172,7 +171,7 @@ def coder_reading(model: Forgetful, peer: LlamaCpp | None, watch: Stopwatch) -> 
 
 
 def coder_figures(fills: Sequence[CoderFill], parameters: int) -> tuple[list[Figure], list[Ratio]]:
-    """Medians of each way and moment, and our time by llama.cpp's."""
+    """Medians of each way at each moment, and our time by llama.cpp's."""
     ways = list(dict.fromkeys(each.way for each in fills))
     spreads = {
         (way, moment): spread([each.ms for each in fills if (each.way, each.moment) == (way, moment)])
@@ -194,7 +193,7 @@ def coder_figures(fills: Sequence[CoderFill], parameters: int) -> tuple[list[Fig
 
 
 def _counts(fills: Sequence[CoderFill], ways: Sequence[str]) -> Iterator[Ratio]:
-    """Of cold fills: tokens and passes."""
+    """Tokens and passes of cold fills."""
     cold = {way: [each for each in fills if (each.way, each.moment) == (way, "cold")] for way in ways}
     for way, own in cold.items():
         yield Ratio(name=f"tokens of an answer, {way}", value=statistics.fmean(each.tokens for each in own))

@@ -1,4 +1,4 @@
-"""One gap, from text to candidates, beside what others do with the same weights."""
+"""The part "end to end": one gap from text to candidates, beside other ways to fill it with the same weights."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ END_TO_END = "end to end"
 
 
 def end_to_end(model: Measured, watch: Stopwatch, widths: Sequence[int]) -> tuple[list[Figure], list[Ratio]]:
-    """Gaps of `widths` tokens, by the engine and by the model's causal head, with the context encoded before and
-    without; and by the model's reference, where it has one."""
+    """Times of gaps of `widths` tokens with a cold and a warm cache: by the engine, by the model's causal head, and by
+    the model's reference where it has one."""
     figures: list[Figure] = []
     ratios: list[Ratio] = []
     for width in widths:
@@ -54,7 +54,7 @@ _HEADS = ("greedy", "sampled")
 
 
 def by_causal_head(model: Measured) -> dict[str, Callable[[FillRequest], Filled]]:
-    """Autoregression with the same weights, where they have a causal head."""
+    """Autoregressive baselines by name, greedy and sampled; none for a model without a causal head."""
     if not isinstance(model, LeftToRight):
         return {}
     return {name: partial(fill_by_causal_head, model, sampled=name == "sampled") for name in _HEADS}

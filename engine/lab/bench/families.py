@@ -1,4 +1,5 @@
-"""Models of random weights by the name of a shape. Imports no torch; a family's own code is imported when needed."""
+"""Models with random weights, by the name of a shape. Imports no torch; the code of a family is imported when
+needed."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from engine.models.quantized.layers import WeightFormat
 
 _CONFIGS = Path(__file__).with_name("shapes.json")
-"""What config.json says of sizes; the Dream family and DiffuCoder were made from Qwen2.5."""
+"""Sizes as in config.json; the Dream family and DiffuCoder were made from Qwen2.5."""
 _SHAPES = {
     "released": ("diffusiongemma-26B-A4B", ""),
     "26b-layers=N": ("diffusiongemma-26B-A4B", ""),
@@ -25,15 +26,16 @@ _SHAPES = {
     "dcoder-layers=N": ("Qwen2.5-Coder-0.5B", "Open-dCoder 0.5B"),
     "masked-small": ("6M", "Open-dCoder 0.5B"),
 }
-"""Whose config.json, and the published masked model whose sampler goes with it."""
+"""By shape: the config.json, and the published masked model whose sampler goes with it."""
 SHAPES = tuple(_SHAPES)
-"""N stands for a number of layers."""
+"""The names of shapes; N stands for a number of layers."""
 IN_4_BIT = {"-int4": "INT4", "-nvfp4": "NVFP4"}
-"""After any shape."""
+"""Suffixes of a shape's name, and the number format that each means."""
 
 
 def random_model(shape: str, device: Device, seed: int = 0) -> Model:
-    """Raises BadInput for a shape that is not among `SHAPES`, ModelError where it can't be placed."""
+    """A model of the shape with random weights. Raises BadInput for a shape that is not among `SHAPES`, ModelError
+    where it can't be placed."""
     ending = next((each for each in IN_4_BIT if shape.endswith(each)), "")
     name, cut, number = shape.removesuffix(ending).partition("=")
     known = f"{name}=N" if cut else name

@@ -1,5 +1,5 @@
-"""Gaps in real code whose context is encoded already, as while somebody types: filled by the engine and by the
-model's causal head, turn by turn."""
+"""The part "gaps in real code": gaps whose context is encoded already, as while somebody types, filled by the engine
+and by the model's causal head in turn."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ from engine.lab.bench.workload import Measured
 
 GAPS = "gaps in real code"
 _AIMS = {(28, 36): (">= 2", ">= 2"), (8, 12): (">= 1.2", "")}
-"""By the least and most tokens of a gap: how much longer autoregression should take, the width told and not."""
+"""By the least and most tokens of a gap: by what factor autoregression should be slower, with the width given and
+without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeGaps:
     source: str
-    """Whose code it is."""
+    """Where the code is from."""
     requests: Iterable[FillRequest]
-    """One for each gap, with its true width."""
+    """A request for each gap, with its true width."""
 
 
 def gaps(model: Measured, code: CodeGaps, count: int) -> tuple[list[Figure], list[Ratio]]:
-    """`count` gaps in order, as an editor asks for them; and as many of each range of widths in several ways."""
+    """Times of `count` gaps as an editor requests them, and of as many in each range of widths, filled in several
+    ways."""
     requests = iter(code.requests)
     first = [*islice(requests, count)]
     figures, ratios = _as_served(model, first, code.source)
@@ -83,7 +85,8 @@ def _as_served(model: Measured, requests: Sequence[FillRequest], source: str) ->
 def _timed(
     model: Measured, requests: Sequence[FillRequest], ways: Sequence[Callable[[FillRequest], object]]
 ) -> list[list[float]]:
-    """Milliseconds of each way, by request; the ways take turns, so that what else the machine does meets all."""
+    """Milliseconds of each way, by request. The ways take turns, so that other work on the machine slows all of
+    them."""
     taken: list[list[float]] = [[] for _ in ways]
     for request in (requests[0], *requests):
         for way, times in zip(ways, taken, strict=True):

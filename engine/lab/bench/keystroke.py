@@ -1,4 +1,5 @@
-"""What a keystroke costs in contexts of many lengths: one token more to encode, and the first step of a canvas."""
+"""The part "keystroke": the time of one more token in contexts of many lengths, and of a canvas's first step after
+it."""
 
 from __future__ import annotations
 
@@ -12,15 +13,15 @@ from engine.models.base import Context
 
 KEYSTROKE = "keystroke"
 FLAT = 8192
-"""Up to this length a warm keystroke should cost the same."""
+"""Up to this length in tokens a warm keystroke should take the same time."""
 _GAP, _PINNED = 24, 32
 
 
 def keystroke(
     model: Measured, watch: Stopwatch, lengths: Sequence[int], longest_cold: int
 ) -> tuple[list[Figure], list[Ratio]]:
-    """Warm: what a model keeps of contexts is there, all but the typed token. Cold: nothing is, for lengths up to
-    `longest_cold`. A model that can't read as much is measured at the longest that it can read."""
+    """Times of a keystroke. Warm: the cache holds all but the typed token. Cold: the cache is empty, for lengths up to
+    `longest_cold`. Lengths that a model can't read are replaced by the longest one that it can."""
     figures: list[Figure] = []
     typed = 2 * (watch.repetitions + 1)
     for length in sorted({room_beside(model, typed + _GAP + _PINNED, length) for length in lengths}):

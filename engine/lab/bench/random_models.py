@@ -1,4 +1,5 @@
-"""Random weights in a given shape. Text for such a model needs no tokenizer: every token is its own number."""
+"""Models with random weights in a given shape. Their vocabulary needs no tokenizer: each token is spelled as its
+number."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _BLOCK = 1 << 20
 """Random numbers that are drawn; the weights repeat them, as drawing billions takes minutes."""
 _SCALE = 0.02
 _INT4_SPREAD, _NVFP4_SPREAD = 4.6, 3.0
-"""Standard deviations of codes, each of which is as likely."""
+"""Standard deviations of the codes, all of which are equally likely."""
 _EXPERTS = re.compile(r"\.experts\..*_proj$")
 _MATRICES = re.compile(r"\.layers\..*_proj(\.weight)?$")
 _CONTEXT = 4096
@@ -40,7 +41,8 @@ _CONTEXT = 4096
 def random_gemma(
     shape: str, said: dict[str, Any], device: Device, seed: int, layout: WeightFormat | None = None
 ) -> DiffusionGemma:
-    """`said`: in a config.json; `layout`: of weights in 4 bit. Raises ModelError where it can't be placed."""
+    """A DiffusionGemma with random weights. `said`: its config.json; `layout`: its weights in 4 bit. Raises ModelError
+    where it can't be placed."""
     config = read_config(said, shape)
     module, shared = _random(shape, lambda: GemmaModule(config), config.num_hidden_layers, device, seed, layout)
     if config.num_experts == 1:
@@ -66,8 +68,8 @@ def random_gemma(
 def random_masked(
     shape: str, said: dict[str, Any], title: str, device: Device, seed: int, layout: WeightFormat | None = None
 ) -> Masked:
-    """`said`: in a config.json; `title`: of a published model; `layout`: of weights in 4 bit. Raises ModelError where
-    it can't be placed."""
+    """A masked model with random weights. `said`: its config.json; `title`: the published model; `layout`: its weights
+    in 4 bit. Raises ModelError where it can't be placed."""
     architecture = read_architecture(said, shape)
     module, shared = _random(shape, lambda: MaskedModule(architecture), architecture.layers, device, seed, layout)
     published = next(each for each in PUBLISHED if each.title == title)
@@ -94,7 +96,7 @@ def random_masked(
 
 
 class NumberedVocabulary(Vocabulary):
-    """Token 7 is spelled "7 "; the padding token 0 says nothing."""
+    """A vocabulary in which token 7 is spelled "7 "; the padding token 0 is spelled as nothing."""
 
     def __init__(self, size: int) -> None:
         super().__init__([b"", *(f"{token} ".encode() for token in range(1, size))])
@@ -120,7 +122,8 @@ class NumberedPrompt:
 def _random(
     shape: str, make: Callable[[], Any], layers: int, device: Device, seed: int, layout: WeightFormat | None
 ) -> tuple[Any, dict[str, Any]]:
-    """A module with random weights, placed as a checkpoint of its size is, and what the infos of all models share."""
+    """A module with random weights, placed like a checkpoint of its size, and the fields that the infos of all models
+    share."""
     with torch.device("meta"):
         module = make()
     tensors = [_header(name, tuple(each.shape), layout) for name, each in module.named_parameters()]
@@ -151,8 +154,8 @@ def _random(
 
 
 def _header(name: str, shape: tuple[int, ...], layout: WeightFormat | None) -> TensorHeader:
-    """Of experts alone in NVFP4, as they are published, of all matrices of layers in int4, as `dg-lsp quantize` makes
-    them."""
+    """The header of a weight: NVFP4 for experts alone, as published; int4 for all matrices of layers, as `dg-lsp
+    quantize` makes them."""
     pattern, group = (_EXPERTS, NVFP4_GROUP) if layout == "NVFP4" else (_MATRICES, INT4_GROUP)
     if layout is None or not pattern.search(name) or shape[-1] % group:
         return TensorHeader(name=name, dtype="", shape=shape)
@@ -163,7 +166,7 @@ def _header(name: str, shape: tuple[int, ...], layout: WeightFormat | None) -> T
 
 
 def _random_packed(tensor: TensorHeader, dtype: torch.dtype, device: str, seed: int) -> PackedWeights:
-    """Every expert says the same, but each is there."""
+    """A packed weight; all experts have the same numbers, each a copy of its own."""
     *_, rows, inputs = tensor.shape
     weights = packed_weights(tensor, torch.bfloat16, dtype, device)
     generator = torch.Generator().manual_seed(seed)
@@ -184,7 +187,7 @@ def _random_packed(tensor: TensorHeader, dtype: torch.dtype, device: str, seed: 
 
 
 def _randomise(module: Any, placement: Placement, seed: int) -> None:
-    """Matrices become noise, norms and scales ones, biases zeros."""
+    """Fill matrices with noise, norms and scales with ones, biases with zeros."""
     block = torch.randn(_BLOCK, generator=torch.Generator().manual_seed(seed)).mul_(_SCALE).to(placement.dtype)
     packed = {id(part) for own in packed_in(module).values() for part in own.modules()}
     for path, part in module.named_modules():

@@ -1,4 +1,4 @@
-"""A benchmark as people and programs read it."""
+"""Prints a benchmark for people and for programs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _MARKS = {True: "met", False: "MISSED", None: ""}
 
 
 def plain(made: Benchmark) -> dict[str, Any]:
-    """Everything as plain values, for `--json`."""
+    """A benchmark as plain values, for `--json`."""
     ratios = [{**asdict(each), "met": each.met} for each in made.ratios]
     fills = {"fills": list(map(asdict, made.fills))} if made.fills else {}
     return {**made.about, "ratios": ratios, "figures": list(map(asdict, made.figures)), **fills}
 
 
 def tables(made: Benchmark) -> list[Table]:
-    """Ratios last, as they are what a benchmark is read for; an aim that is missed is marked."""
+    """A benchmark as tables. Ratios come last, as a benchmark is read for them; a missed aim is marked."""
     about = made.about
     title = f"{about['model']} ({about['parameters']:,} parameters, {about['dtype']}) on {about['device']}"
     ratios = [(ratio.name, f"{ratio.value:.2f}", ratio.aim, _MARKS[ratio.met]) for ratio in made.ratios]

@@ -1,4 +1,4 @@
-"""All parts of the benchmark, or those that were asked for."""
+"""Runs all parts of the benchmark, or those that were requested."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from engine.models.base import Model
 from engine.models.products import threads_for
 
 PARTS = (END_TO_END, GAPS, BOUNDS, KEYSTROKE, GRID)
-"""Of every model with canvases; the part "coder" is asked for, and is all of a model without."""
+"""The parts for any model with canvases. The part "coder" has to be requested, and is the only one for a model without
+canvases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
     repetitions: int = 20
     limit_s: float = 20.0
-    """For one figure."""
+    """Most seconds for one figure."""
     gaps: tuple[int, ...] = (4, 10, 32, 96)
-    """Widths end to end."""
+    """Widths of the gaps end to end, in tokens."""
     in_code: int = 60
-    """Gaps in real code, of each kind."""
+    """Number of gaps in real code, of each kind."""
     width: int = 32
-    """Of the gap in the step beside its products."""
+    """Width of the gap of the step beside its products, in tokens."""
     lengths: tuple[int, ...] = (256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
     longest_cold: int = 32768
     widths: tuple[int, ...] = (16, 32, 64, 128, 256)
@@ -62,20 +63,20 @@ class Benchmark:
     ratios: list[Ratio] = field(default_factory=list[Ratio])
     figures: list[Figure] = field(default_factory=list[Figure])
     fills: list[CoderFill] = field(default_factory=list[CoderFill])
-    """One by one, so that runs can be put together."""
+    """The coder's fills one by one, so that runs can be put together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoderWork:
-    """For the part "coder"."""
+    """The tasks of the part "coder"."""
 
     tasks: Sequence[CoderTask]
     source: str
-    """Where they are from."""
+    """Where the tasks are from."""
     peer: LlamaCpp | None = None
 
     def about(self) -> dict[str, str | int]:
-        """What its figures hold for."""
+        """The conditions of its figures."""
         peer = {NAME: self.peer.about.version, f"{NAME} built for": self.peer.about.system} if self.peer else {}
         return {"gaps": self.source, **peer}
 
@@ -88,8 +89,8 @@ def run(
     code: CodeGaps | None = None,
     coder: CoderWork | None = None,
 ) -> Benchmark:
-    """Measure each part once, telling `on_part` what comes next. Without `code` there are no gaps in it; "coder" wants
-    `coder`, and the other parts a model that is `Measured`."""
+    """Measure each part once, calling `on_part` before each. Without `code` gaps in real code are left out; "coder"
+    needs `coder`, the other parts a model that is `Measured`."""
     watch = Stopwatch(repetitions=effort.repetitions, limit_s=effort.limit_s, device=model.info.device)
     made = Benchmark(about=about(model))
     measured = _measured(model, watch, effort, code) if isinstance(model, Measured) else {}
@@ -122,7 +123,7 @@ def _measured(
 
 
 def about(model: Model) -> dict[str, str | int]:
-    """What the figures hold for."""
+    """The conditions of the figures."""
     info = model.info
     gpu = info.device.startswith("cuda")
     return {

@@ -1,4 +1,5 @@
-"""One denoise step beside its matrix products, and over widths and batches."""
+"""The parts "step" and "widths and batches": one denoise step beside its matrix products, and steps over other
+canvases."""
 
 from __future__ import annotations
 
@@ -29,11 +30,11 @@ class StepKind:
     name: str
     run: Callable[[], Tensor]
     before: Callable[[], object] | None = None
-    """Makes the next run go the same way."""
+    """Is called before each run, so that each goes the same way."""
 
 
 def bounds(model: Measured, watch: Stopwatch, gap: int) -> tuple[list[Figure], list[Ratio]]:
-    """A step with `gap` open positions, in each way it can go, and its matrix products alone."""
+    """Times of a step with `gap` open positions, of each kind, and of its matrix products alone."""
     width = gap + _PINNED
     figures: list[Figure] = []
     ratios: list[Ratio] = []
@@ -55,7 +56,7 @@ def bounds(model: Measured, watch: Stopwatch, gap: int) -> tuple[list[Figure], l
 def grid(
     model: Measured, watch: Stopwatch, widths: Sequence[int], batches: Sequence[int]
 ) -> tuple[list[Figure], list[Ratio]]:
-    """A step over canvases of these widths, all open but a pinned eighth, in these batches."""
+    """Times of steps over canvases of these widths, all open but a pinned eighth, in batches of these sizes."""
     figures: list[Figure] = []
     for width in widths:
         ids = token_ids(model, room_beside(model, width, CONTEXT))
@@ -75,8 +76,8 @@ def grid(
 
 
 def step_kinds(model: Measured, ids: Sequence[int], *, gap: int, pinned: int, batch: int = 1) -> list[StepKind]:
-    """In full; and with remembered surroundings, where that computes less. The canvases stand after the context
-    `ids`."""
+    """The kinds of steps after the context `ids`: in full, and with remembered surroundings where that computes
+    less."""
     rows = rows_of(model, model.encode(ids), gap=gap, pinned=pinned, batch=batch)
 
     def in_full() -> Tensor:
@@ -84,7 +85,7 @@ def step_kinds(model: Measured, ids: Sequence[int], *, gap: int, pinned: int, ba
             return model.step(rows).whole()
 
     def remember() -> None:
-        """A first step over a context that nothing is known of leaves what the next one remembers."""
+        """Take a first step over a new context, which leaves behind what the next one remembers."""
         nonlocal rows
         rows = replace(rows, contexts=[model.encode(ids)] * batch)
         model.step(rows)
@@ -98,7 +99,7 @@ def step_kinds(model: Measured, ids: Sequence[int], *, gap: int, pinned: int, ba
 
 
 def products(kind: StepKind) -> list[Callable[[], object]]:
-    """Every matrix product of one run: weights, experts as they are routed, attention, head, and self-conditioning."""
+    """All matrix products of one run: weights, routed experts, attention, head, self-conditioning."""
     if kind.before:
         kind.before()
     with _Products() as recorder:
@@ -108,13 +109,13 @@ def products(kind: StepKind) -> list[Callable[[], object]]:
 
 @torch.inference_mode()
 def run_all(found: Sequence[Callable[[], object]]) -> None:
-    """One after the other, as a step must."""
+    """Multiply them one after the other, as a step does."""
     for product in found:
         product()
 
 
 class _Products(TorchDispatchMode):
-    """Keeps every product that runs within the block, with its operands."""
+    """Records every product within the block, with its operands."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +134,7 @@ class _Products(TorchDispatchMode):
 
 
 def flops(run: Callable[[], object]) -> dict[str, int]:
-    """Of each operator."""
+    """Floating-point operations of products, by operator."""
     with FlopCounterMode(display=False, custom_mapping=uncounted()) as counter:
         run()
     return {str(name): count for name, count in counter.get_flop_counts()["Global"].items()}

@@ -24,26 +24,26 @@ class Spread:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     part: str
-    """Of the benchmark, such as "step"."""
+    """The part of the benchmark, such as "step"."""
     name: str
     spread: Spread
     at: int = 0
-    """What it was measured at (a context length, a canvas width), where there is such a scale."""
+    """The length of a context or width of a canvas that it was measured at, where there is one."""
     batch: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """Two figures by each other: what a benchmark is read for."""
+    """A quotient of two figures, which a benchmark is read for."""
 
     name: str
     value: float
     aim: str = ""
-    """What it should be, such as ">= 4"."""
+    """The condition that it should meet, such as ">= 4"."""
 
     @property
     def met(self) -> bool | None:
-        """Whether it is as it should be; None: it has no aim."""
+        """Whether it meets its aim; None: it has none."""
         if not self.aim:
             return None
         sense, bound = self.aim.split()
@@ -52,14 +52,14 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopwatch:
-    """Repeats work until it was done `repetitions` times or took `limit_s` seconds, twice at the least."""
+    """Repeats work until it was done `repetitions` times or took `limit_s` seconds, at least twice."""
 
     repetitions: int
     limit_s: float
     device: str = "cpu"
 
     def time(self, work: Callable[[], object], before: Callable[[], object] | None = None) -> Spread:
-        """How long `work` takes, its first run aside; `before` runs ahead of each and is not counted."""
+        """The time of `work` without its first run. `before` is called before each run and is not timed."""
         taken: list[float] = []
         ends = time.perf_counter() + self.limit_s
         for run in range(self.repetitions + 1):
@@ -75,7 +75,7 @@ class Stopwatch:
         return spread(taken[1:])
 
     def _wait(self) -> None:
-        """A GPU works on after a call returns."""
+        """Wait until a GPU has finished its work: calls return before."""
         if self.device.startswith("cuda"):
             torch.cuda.synchronize()
 

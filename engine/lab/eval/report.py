@@ -1,4 +1,4 @@
-"""What a run says: figures by row, and the same split by how long the truth is."""
+"""The figures of a run by row, also split by the length of the truth."""
 
 from __future__ import annotations
 
@@ -16,57 +16,57 @@ from engine.common.percentiles import percentile
 from engine.lab.eval.results import Result
 
 LENGTHS = {"1-4": 4, "5-8": 8, "9-16": 16, "17-32": 32, "33+": math.inf}
-"""The most tokens of the truth."""
+"""Classes by the most tokens of the truth."""
 _INTERVAL = 1.96
-"""Standard deviations of half a 95% interval."""
+"""Half a 95% interval in standard deviations."""
 ResultRows = Mapping[str, Sequence[Result]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Of some results. Shares in [0, 1]; None where nothing was measured."""
+    """Figures of some results: shares in [0, 1], None where nothing was measured."""
 
     row: str
     gaps: int
     tested: int
-    """Those that have tests which can be run."""
+    """Number of tasks with tests that can be run."""
     passed: float | None
-    """Pass@1: the one answer passes the tests, among those tested."""
+    """Pass@1: the share of tested tasks whose one answer passes."""
     exact: float | None
-    """The very text of the truth."""
+    """Share of answers that are the truth to the letter."""
     similarity: float | None
     clean: float | None
-    """No new syntax problem, among those that could be judged."""
+    """Share of answers without a new syntax problem, where that could be judged."""
     silent: float | None
     width_error: float | None
-    """Mean distance of the answer's tokens from the truth's."""
+    """Mean difference in tokens between answer and truth."""
     forwards: float | None
     tokens: float | None
-    """Both by fill."""
+    """Means by fill: tokens of the answer, and forward passes."""
     p50_ms: float | None
     p95_ms: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paired:
-    """A row beside the first one, on the tasks that both have filled. Right: passes the tests; where there are none, is
-    the very text."""
+    """A row compared with the first one, on tasks that both have filled. A fill is right if it passes the tests;
+    without tests, if it is exact."""
 
     row: str
     beside: str
     tasks: int
     gained: int
-    """Right in this row only."""
+    """Tasks that only this row has right."""
     lost: int
-    """Right in the first one only."""
+    """Tasks that only the first row has right."""
     difference: float
-    """Of the shares that are right."""
+    """Difference of the shares that are right."""
     half_interval: float
-    """Of 95%."""
+    """Half a 95% interval of it."""
 
 
 def paired(by_row: ResultRows) -> list[Paired]:
-    """Each further row beside the first one."""
+    """Each further row compared with the first one."""
     named = {row: {each.task: _right(each) for each in results} for row, results in by_row.items()}
     (first, theirs), *others = named.items()
     return [_paired(row, first, [(own[task], theirs[task]) for task in own if task in theirs]) for row, own in others]
@@ -112,7 +112,7 @@ def figures(row: str, results: Sequence[Result]) -> Figures:
 
 
 def report(about: dict[str, Any], by_row: ResultRows) -> dict[str, Any]:
-    """Everything as plain values, for `--json`."""
+    """The figures as plain values, for `--json`."""
 
     def plain(part: ResultRows) -> list[dict[str, Any]]:
         return [asdict(figures(row, results)) for row, results in part.items()]
@@ -127,7 +127,7 @@ def report(about: dict[str, Any], by_row: ResultRows) -> dict[str, Any]:
 
 
 def tables(title: str, by_row: ResultRows) -> list[Table]:
-    """The summary for people: how good, at what cost, and where."""
+    """The figures as tables for people: quality, cost, and quality by length and kind."""
     good = _table(title, "gaps", "pass@1", "exact", "similar", "no problem", "silent")
     cost = _table("by fill", "tokens off", "tokens", "forwards", "p50 ms", "p95 ms")
     for row, results in by_row.items():
@@ -155,7 +155,7 @@ def _pairs(by_row: ResultRows) -> Iterator[Table]:
 
 
 def _split(title: str, by_row: ResultRows, parts: Mapping[str, ResultRows], tested: bool) -> Table:
-    """Pass@1 (exact match where there are no tests) by part; a part's title tells how many gaps it has."""
+    """Pass@1 (exact match without tests) by class; the title of a class has its number of gaps."""
     table = _table(title, *(f"{name} ({len(next(iter(part.values())))})" for name, part in parts.items()))
     for row in by_row:
         own = [figures(row, part[row]) for part in parts.values()]
@@ -192,7 +192,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _share(value: float | None, count: int = 0) -> str:
-    """With `count`, half the width of the 95% interval beside it."""
+    """A share in percent; with `count`, with half its 95% interval."""
     if value is None:
         return "-"
     spread = f" ±{100 * _INTERVAL * math.sqrt(value * (1 - value) / count):.1f}" if count else ""

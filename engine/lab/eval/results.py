@@ -1,4 +1,4 @@
-"""One line of JSON for each fill, written as it is known, so that a run that was cut off goes on where it was."""
+"""The results of a run as lines of JSON, one a fill, written at once, so that a run can go on after a cut."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Result:
     truth_tokens: int
     text: str
     tokens: int
-    """Of the answer; 0 where there was none."""
+    """Tokens of the answer; 0: there is none."""
     exact: bool
     similarity: float
-    """1 minus the edits (Levenshtein) by the length of the longer text, in [0, 1]."""
+    """1 minus the Levenshtein distance by the length of the longer text, in [0, 1]."""
     syntax: str
-    """What repair says of it; empty where there was no answer."""
+    """The answer's `Syntax`; empty: there is none."""
     clean: bool | None
-    """No new syntax problem; None where that can't be told."""
+    """Whether it adds no syntax problem; None: unknown."""
     passed: bool | None
-    """None where there is no test."""
+    """Whether it passes its test; None: there is none."""
     reason: str
     """Why it did not pass."""
     steps: int
@@ -43,12 +43,12 @@ class Result:
 
 
 class Results:
-    """The results of a run, in memory and, where there is a folder, in it."""
+    """The results of a run, in memory and, where one is given, in a folder."""
 
     def __init__(self, folder: Path | None, about: Mapping[str, Any], otherwise: str = "") -> None:
-        """`about`: everything that another run must share to go on here. `otherwise`: how errors end, where there is
-        another way out than to mend the folder. Raises BadInput where it does not, or where another run is at work
-        there, EngineError where the folder can't be written to."""
+        """`about`: what another run must share to go on here; `otherwise`: another remedy that errors name. Raises
+        BadInput where it does not share that, or another run uses the folder, EngineError where the folder can't be
+        written to."""
         self._folder, self._otherwise = folder, otherwise
         self._known: dict[tuple[str, str], Result] = {}
         self._file: IO[str] | None = None
@@ -76,7 +76,7 @@ class Results:
         return row_and_task in self._known
 
     def add(self, result: Result) -> None:
-        """Keep one, at once. Raises EngineError where the folder can't be written to."""
+        """Add a result and write it at once. Raises EngineError where the folder can't be written to."""
         self._known[result.row, result.task] = result
         if self._file:
             with self._writing():
@@ -105,7 +105,7 @@ def _claim(folder: Path, about: Mapping[str, Any], otherwise: str) -> None:
 
 
 def _read(path: Path, otherwise: str) -> list[Result]:
-    """What is there; a last line that was cut off is dropped from the file."""
+    """The results in a file; a last line that was cut off is removed from it."""
     if not path.exists():
         return []
     lines = path.read_bytes().splitlines(keepends=True)

@@ -33,9 +33,9 @@ class EvalRow:
     name: str
     fill: Callable[[Any, FillRequest], Filled]
     width: Width | None = None
-    """Tells the width of the gap; None: nobody does."""
+    """The width that is given for the gap; None: none is given."""
     lacking: Callable[[Model], str] = lambda model: ""
-    """What a model needs for it and does not have; nothing where it can fill in this way."""
+    """Why a model can't fill in this way; empty where it can."""
 
     def answer(self, model: Model, request: FillRequest, truth: str) -> Filled:
         width = self.width(model, request, truth) if self.width else None
@@ -43,15 +43,15 @@ class EvalRow:
 
 
 def chosen_rows(names: Sequence[str], beside: Beside | None = None) -> list[EvalRow]:
-    """Rows by their names, each once; those of llama.cpp ask `beside`. Raises BadInput."""
+    """The rows with these names, each once; those of llama.cpp use `beside`. Raises BadInput."""
     rows = {row.name: row for row in (*ROWS, *(_by_peer(beside) if beside else ()))}
     chosen = [rows.get(name) or _of_schedule(name) or _of_width(name, rows) for name in names]
     return list({row.name: row for row in chosen}.values())
 
 
 def possible(rows: Sequence[EvalRow], model: Model, leave_out: Callable[[str], None] | None = None) -> list[EvalRow]:
-    """The rows that `model` can fill; `leave_out` is told why another is not among them. Raises BadInput instead where
-    nobody is to be told."""
+    """The rows that `model` can fill. Of others `leave_out` is called with the reason; without `leave_out` they raise
+    BadInput."""
     for row in rows:
         if reason := row.lacking(model):
             if leave_out is None:
@@ -61,12 +61,12 @@ def possible(rows: Sequence[EvalRow], model: Model, leave_out: Callable[[str], N
 
 
 def true_width(model: Model, request: FillRequest, truth: str) -> int:
-    """Tokens of a gap that holds the truth, at least one."""
+    """The number of tokens of the truth, at least one."""
     return max(1, len(model.tokenize(model.prompt(request).head + truth)))
 
 
 def _of_schedule(name: str) -> EvalRow | None:
-    """Such as "max_steps 4, sure 0.9": other settings of `Sampling` than the model's own."""
+    """The row of a name such as "max_steps 4, sure 0.9": values of `Sampling` that differ from the model's own."""
     changes: dict[str, float] = {}
     for part in name.split(","):
         setting, _, value = part.strip().partition(" ")
@@ -102,7 +102,7 @@ def _without(name: str, parts: Parts) -> EvalRow:
 
 
 def _by_peer(beside: Beside) -> Iterator[EvalRow]:
-    """llama.cpp with the same file: either prompt, and to where the model ends or at most to the end of a line."""
+    """The rows of llama.cpp: with either prompt, up to where the model ends or at most to the end of a line."""
     orders: tuple[Order, ...] = get_args(Order)
     for order, first_line in product(orders, (False, True)):
         more = (*(["suffix first"] if order == "suffix first" else []), *(["first line"] if first_line else []))
@@ -169,4 +169,4 @@ ROWS = (
     EvalRow(name="with canvases", fill=_with_canvases, lacking=_no_canvas),
     EvalRow(name="generate", fill=_by_generate, lacking=_no_generate),
 )
-"""All that mean something beside the others."""
+"""The rows that `--all` has."""

@@ -1,4 +1,4 @@
-"""Fill every gap in every way, test the fills beside it, keep what came of it."""
+"""Fills every gap in every way, tests the fills meanwhile, and keeps the results."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from engine.syntax.languages import language_of
 from engine.syntax.validator import Validator
 
 WORKERS = max(1, (os.cpu_count() or 2) // 2)
-"""Tests that run at the same time, beside the model."""
+"""Tests that run at once, beside the model."""
 _MOST_PENDING = 64
-"""Fills that may wait for their test, so that memory stays bounded."""
+"""Most fills that wait for their test, so that memory stays bounded."""
 _SYNTAX_MS = 2000.0
 _TOLD = 300
-"""Characters of what a test said, at the most."""
+"""Most characters of a test's output that are kept."""
 _PULSE_S = 0.2
 _Testing = Future[SandboxResult | None]
 _NO_TEST = _Testing()
@@ -49,8 +49,8 @@ def evaluate(
 ) -> None:
     """Add a result for each row and task that has none yet, calling `on_done` after each.
 
-    All rows fill a task before the next one is begun, so a run that is cut off compares them fairly. An interrupt
-    ends it at once: what is tested by then is added, tests that still run are ended.
+    A task is filled by all rows before the next one begins, so that a run that is cut off compares them fairly. An
+    interrupt ends the run at once: results that are tested by then are added, running tests are ended.
     """
     pending: deque[tuple[Result, _Testing]] = deque()
     stopped = Event()
@@ -83,7 +83,7 @@ def evaluate(
 
 
 def _filled(model: Model, row: EvalRow, task: EvalTask, seed: int, max_tokens: int) -> Result:
-    """A result before its tests have run, but for what is no Python at all."""
+    """A result whose tests have not run; text that Python can't parse needs none."""
     began = time.perf_counter()
     filled = row.answer(model, task.request(seed=seed, max_tokens=max_tokens), task.truth)
     ms = (time.perf_counter() - began) * 1000
@@ -117,7 +117,7 @@ def _with_outcome(result: Result, test: _Testing) -> Result:
 
 
 def is_clean(task: EvalTask, text: str) -> bool | None:
-    """Whether a fill adds no syntax problem to its file; None where that can't be told."""
+    """Whether a fill adds no syntax problem to its file; None: unknown."""
     language = language_of(task.language)
     if language is None:
         return None
@@ -126,14 +126,14 @@ def is_clean(task: EvalTask, text: str) -> bool | None:
 
 
 def syntax_error(task: EvalTask, text: str) -> str:
-    """Why Python does not even begin with a text that has tests: a sandbox would cost a hundred times as much."""
+    """Python's error for a text that does not parse: a sandbox would take a hundred times as long to find it."""
     refused = diagnose(task.prefix + text + task.suffix) if task.check or task.asserts else None
     return f"SyntaxError: {refused.message}" if refused else ""
 
 
 def run_tests(task: EvalTask, text: str, should_stop: Callable[[], bool] = lambda: False) -> SandboxResult | None:
-    """Whether the task's own tests pass with `text` in the gap; None where there are none. It means nothing once
-    `should_stop`, which ends them."""
+    """Whether the task's tests pass with `text` in the gap; None where there are none. The result means nothing once
+    `should_stop`, which ends the tests."""
     source = task.prefix + text + task.suffix
     if task.asserts:
         done = secrets.token_hex(8)

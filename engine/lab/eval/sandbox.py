@@ -28,9 +28,9 @@ from engine.lab.eval.inside.confine import SandboxLimits
 
 _MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _GRACE_S = 5.0
-"""For a sandbox to end itself when its time is up."""
+"""Seconds that a sandbox has to end itself when its time is up."""
 _PULSE_S = 0.1
-"""How often it is asked whether a sandbox is still wanted."""
+"""Seconds between two looks whether a sandbox is still wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def run_test(
 
 
 def run_program(source: str, limits: SandboxLimits) -> ProgramOutput:
-    """A program without input. Raises EngineError where no sandbox can be started."""
+    """Run a Python program without input. Raises EngineError where no sandbox can be started."""
     with ExitStack() as stack:
         printed = stack.enter_context(tempfile.TemporaryFile())
         program = stack.enter_context(_file(source))
@@ -95,8 +95,8 @@ def run_program(source: str, limits: SandboxLimits) -> ProgramOutput:
 
 
 def run_command(command: Sequence[str], files: Mapping[str, bytes], limits: SandboxLimits) -> ProgramOutput:
-    """A program that is no Python, started in the folder of its own with some files in it; only `namespaces` hold it.
-    Raises EngineError where no sandbox can be started."""
+    """Run a command in a folder of its own with these files; only `namespaces` confine it. Raises EngineError where no
+    sandbox can be started."""
     given = {"command": list(command), "files": {name: data.hex() for name, data in files.items()}}
     with ExitStack() as stack:
         printed = stack.enter_context(tempfile.TemporaryFile())
@@ -109,7 +109,7 @@ def run_command(command: Sequence[str], files: Mapping[str, bytes], limits: Sand
 
 @cache
 def standard_limits() -> SandboxLimits:
-    """With the strongest walls that this machine gives. Raises EngineError where none stand."""
+    """Limits with the strongest confinement that this machine has. Raises EngineError where there is none."""
     for level in ("namespaces", "guards"):
         limits = SandboxLimits(level=level)
         if run_program("print(6 * 7)", limits) == ProgramOutput(code=0, output="42\n"):
@@ -156,7 +156,8 @@ def _wait(
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Its whole session: with namespaces the watcher ends what it watches, with guards there is nothing else."""
+    """End its whole session: with namespaces the watching process ends what it watches, with guards there are no
+    others."""
     if process.poll() is None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):

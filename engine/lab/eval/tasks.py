@@ -1,5 +1,5 @@
-"""Gaps with known answers: in the format of HumanEval-Infilling, or seeded ones in somebody's real code, placed by
-syntax, with the code itself as the answer."""
+"""Gaps with known answers: from files in the format of HumanEval-Infilling, or cut into real code by syntax and seed,
+with the code itself as the answer."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ from engine.syntax.languages import language_of
 KINDS: tuple[Kind, ...] = ("rest_of_line", "line", "block", "arguments")
 STANDARD_COUNT = 100
 LONGEST = 240
-"""Characters of a gap; what is longer is more than one asks a cursor for."""
+"""Most characters of a gap; longer text is more than people expect at a cursor."""
 _SHORTEST_FILE, _LONGEST_FILE = 200, 400_000
-"""Characters; what is shorter says nothing about the gap, what is longer is seldom written by hand."""
+"""Least and most characters of a file. A shorter one says nothing about the gap, a longer one is seldom written by
+hand."""
 _MOST_NBYTES = 256 << 20
-"""Of a file of tasks, packed and unpacked; the published ones have some ten MB."""
+"""Largest file of tasks, packed and unpacked; the published ones have some ten MB."""
 
 T = TypeVar("T")
 
@@ -50,17 +51,17 @@ class EvalTask:
 
     name: str
     kind: str
-    """What sort of gap, as the benchmark calls it."""
+    """The benchmark's name for this sort of gap."""
     language: str
     prefix: str
     suffix: str
     truth: str
     check: UnitTest | None = None
-    """None: nothing to run, the text alone is compared."""
+    """The test; None: only the text is compared."""
     asserts: str = ""
-    """Python that fails after a file that is wrong."""
+    """Python code that fails with a file that is wrong."""
     right: tuple[str, ...] = ()
-    """Where nothing is run, the texts that are right; blank ends do not count. None of them: only the truth is."""
+    """Texts that are right where nothing is run, blank ends aside; empty: only the truth is right."""
 
     def request(self, **more: Any) -> FillRequest:
         return FillRequest(prefix=self.prefix, suffix=self.suffix, language=self.language, **more)
@@ -82,8 +83,8 @@ def read_tasks(path: Path) -> list[EvalTask]:
 
 
 def choose(tasks: Sequence[T], limit: int | None, seed: int) -> list[T]:
-    """`limit` of them, drawn by `seed`, in their order; without a limit all, in an order drawn by `seed`: a run that is
-    cut off has seen a sample."""
+    """`limit` tasks drawn by `seed`, in their order. Without a limit all of them, in an order drawn by `seed`, so that
+    a run that is cut off has seen a sample."""
     if limit is None or limit >= len(tasks):
         return random.Random(f"{seed}/order").sample(tasks, len(tasks))
     drawn = sorted(random.Random(f"{seed}/tasks").sample(range(len(tasks)), limit))
@@ -131,7 +132,8 @@ def _task(line: str, place: str) -> EvalTask:
 
 
 def code_holes(folder: Path, language: str | None, count: int | None, seed: int) -> list[EvalTask]:
-    """`count` gaps in the files below `folder`, each file giving one before any gives a second. Raises BadInput."""
+    """`count` gaps in the files below `folder`; a file gives a second one only after all have given one. Raises
+    BadInput."""
     check_folder(folder)
     wanted = language_of(language) if language else None
     if language and not wanted:
@@ -165,8 +167,7 @@ def _holes_of(path: Path, folder: Path, draw: float) -> Iterator[EvalTask]:
 
 
 def text_holes(texts: Sequence[tuple[str, str, str]], count: int, seed: int) -> list[EvalTask]:
-    """Up to `count` gaps in texts, each a name, a language and what it says; each text gives one before any gives a
-    second, and several where there are few."""
+    """Up to `count` gaps in texts (name, language, text). A text gives a second one only after all have given one."""
     rng = random.Random(f"{seed}/texts")
     most = max(2 * len(KINDS), 2 * count // max(1, len(texts)))
     return _rounds([_holes_in(*each, rng.random(), most) for each in texts], count)
@@ -189,7 +190,7 @@ def _holes_in(name: str, language: str, text: str, draw: float, most: int) -> It
 
 
 def _rounds(sources: Sequence[Iterator[EvalTask]], count: int) -> list[EvalTask]:
-    """One of each source, round after round."""
+    """The items of several sources in turn, one of each a round."""
     left = deque(sources)
     found: list[EvalTask] = []
     while left and len(found) < count:

@@ -1,1 +1,1 @@
-"""llama.cpp with the same file, in an environment and a process of its own: what people have today."""
+"""llama.cpp with the same file, in an environment and a process of its own, to compare with."""

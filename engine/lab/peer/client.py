@@ -1,4 +1,4 @@
-"""Start llama.cpp's process and ask it."""
+"""Starts llama.cpp's process and sends it requests."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from engine.models.checkpoints.working import CONTEXT
 
 NAME = "llama.cpp"
 FOLDER = "DG_LSP_PEER"
-"""The environment variable that names the virtual environment where it is not the one that `make bench-peer` makes."""
+"""The environment variable for a virtual environment other than the one that `make bench-peer` makes."""
 Order = Literal["published", "suffix first"]
-"""Of a prompt: what precedes the gap and then what follows it, as coders were trained; or ours, where typing only
+"""The order of a prompt: prefix, then suffix, as coders were trained; or the suffix first, as ours, where typing only
 appends."""
 _INSIDE = Path(__file__).with_name("inside.py")
 _GGUF = ".gguf"
@@ -33,24 +33,24 @@ _T = TypeVar("_T")
 
 
 class PeerAbout(Struct, frozen=True, kw_only=True):
-    """What answers."""
+    """What the process says of itself."""
 
     version: str
-    """Of the package llama-cpp-python."""
+    """The version of the package llama-cpp-python."""
     system: str
-    """What llama.cpp was built for."""
+    """The instruction sets that llama.cpp was built for."""
     load_ms: float
 
 
 class PeerAnswer(Struct, frozen=True, kw_only=True):
     text: str
     tokens: int
-    """Written, without the one that ended the answer."""
+    """Tokens written, without the one that ended the answer."""
     prompt_tokens: int
     ended: bool
     """Whether the model ended it."""
     ms: float
-    """From text to text, in its own process."""
+    """Time from text to text, measured in its process."""
 
 
 class _Prefill(Struct, frozen=True, kw_only=True):
@@ -67,8 +67,8 @@ class LlamaCpp:
     about: PeerAbout
 
     def __init__(self, file: Path, *, threads: int, context: int, python: Path | None = None) -> None:
-        """`file`: a GGUF; `context`: tokens of a prompt at the most; `python`: of an environment with llama-cpp-python.
-        Raises BadInput where there is none, EngineError where it does not start."""
+        """`file`: a GGUF; `context`: most tokens of a prompt; `python`: of an environment with llama-cpp-python. Raises
+        BadInput where there is none, EngineError where the process does not start."""
         command = [str(python or peer_python()), "-I", str(_INSIDE), str(file), str(threads), str(context)]
         with ExitStack() as held:
             self._log = held.enter_context(tempfile.TemporaryFile())
@@ -93,19 +93,18 @@ class LlamaCpp:
         first_line: bool = False,
         fresh: bool = False,
     ) -> PeerAnswer:
-        """What it writes between two texts, greedily, until it says that the answer ends; with `first_line`, at most to
-        the end of the first line that has something on it. `fresh`: nothing is kept of what was asked before. Raises
-        EngineError."""
+        """A greedy fill between two texts, up to where the model ends it; with `first_line`, at most to the end of the
+        first line that is not blank. `fresh`: with an empty cache. Raises EngineError."""
         said = {"prefix": prefix, "suffix": suffix, "order": order, "max_tokens": max_tokens}
         return self._ask("fill", PeerAnswer, **said, first_line=first_line, fresh=fresh)
 
     def prefill(self, tokens: int) -> float:
-        """Milliseconds that reading a context of so many tokens takes. Raises EngineError."""
+        """The time of reading a context of so many tokens, in milliseconds. Raises EngineError."""
         return self._ask("prefill", _Prefill, tokens=tokens).ms
 
     def chat(self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, fresh: bool = False) -> PeerAnswer:
-        """What it answers to messages (each with `role` and `content`), greedily, by the template that is in the file.
-        Raises EngineError."""
+        """The greedy answer to messages (each with `role` and `content`), by the template in the file. Raises
+        EngineError."""
         said = [dict(message) for message in messages]
         return self._ask("chat", PeerAnswer, messages=said, max_tokens=max_tokens, fresh=fresh)
 
@@ -147,7 +146,7 @@ def _started(command: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """It ends by itself when nothing more can be asked."""
+    """End the process: it ends by itself once its input is closed, else it is killed."""
     for pipe in (process.stdin, process.stdout):
         if pipe:
             pipe.close()
@@ -159,7 +158,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 class Beside:
-    """A peer with the file of a model, which starts when it is first asked."""
+    """llama.cpp with the file of a model; it starts when it is first used."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -173,12 +172,12 @@ class Beside:
 
     @cached_property
     def peer(self) -> LlamaCpp:
-        """Raises as `peer_of` does."""
+        """The running process. Raises as `peer_of` does."""
         return self._held.enter_context(peer_of(self._name))
 
 
 def peer_of(name: str) -> LlamaCpp:
-    """llama.cpp with the file that a model's name means, and as many threads as ours may have. Raises as it does,
+    """llama.cpp with the file that a model's name means, and as many threads as ours has. Raises as `LlamaCpp` does,
     and BadInput where the model is no GGUF."""
     file = find(name).path
     if file.suffix.lower() != _GGUF:

@@ -1,7 +1,7 @@
 """llama.cpp's process, run by the Python of its own environment: `python -I inside.py FILE THREADS CONTEXT`.
 
-A line of JSON in, a line of JSON out, in turn; the first one out says what answers. Imports nothing of ours, so that
-any Python with the package `llama_cpp` runs it.
+It answers each line of JSON with one; its first line says what answers. It imports nothing of ours, so that any Python
+with the package `llama_cpp` can run it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ import time
 from typing import IO, Any
 
 SUFFIX_SHARE = 0.2
-"""Of the context, at the most, as in our own prompts."""
+"""Largest share of the suffix in a context, as in our own prompts."""
 _CHARACTERS = 16
-"""Of one token, at the most, in code that is worth reading: what is further off is not even cut into tokens."""
+"""Most characters of one token in code that is worth reading: text further away is not even tokenized."""
 _BATCH = 512
 _STRIDE, _ORDINARY = 1009, 50_000
-"""Any tokens do for a context whose reading is timed; the last ones of a vocabulary are markers."""
+"""Numbers for a context whose reading is timed, whose tokens do not matter; the last tokens of a vocabulary are
+markers."""
 
 
 class PeerServer:
-    """A resident coder; `context` tokens of prompt at the most."""
+    """A resident coder with prompts of at most `context` tokens."""
 
     def __init__(self, path: str, threads: int, context: int) -> None:
         self._api: Any = importlib.import_module("llama_cpp")
@@ -51,15 +52,15 @@ class PeerServer:
     def fill(
         self, prefix: str, suffix: str, order: str, max_tokens: int, first_line: bool, fresh: bool
     ) -> dict[str, Any]:
-        """Greedy, up to a token that ends an answer; with `first_line`, at most to the end of the first line that has
-        something on it."""
+        """Fill greedily, up to a token that ends an answer; with `first_line`, at most to the end of the first line
+        that is not blank."""
         began = time.perf_counter()
         if min(self._markers) < 0:
             raise ValueError("the file's vocabulary has no markers of fill-in-the-middle")
         return self._answer(self._prompt(prefix, suffix, order), max_tokens, began, first_line=first_line, fresh=fresh)
 
     def prefill(self, tokens: int) -> dict[str, Any]:
-        """Read a context of so many tokens, of which nothing is known."""
+        """Read a context of so many tokens with an empty cache."""
         size = int(self._api.llama_vocab_n_tokens(self._vocab))
         ids = [_STRIDE * at % min(size, _ORDINARY) for at in range(tokens)]
         self._model.reset()
@@ -68,7 +69,7 @@ class PeerServer:
         return {"ms": _since(began)}
 
     def chat(self, messages: list[dict[str, str]], max_tokens: int, fresh: bool) -> dict[str, Any]:
-        """Greedy, by the template that is in the file."""
+        """Answer greedily, by the template in the file."""
         if fresh:
             self._model.reset()
         began = time.perf_counter()
@@ -119,7 +120,7 @@ class PeerServer:
 
 
 def _first_line(text: str) -> str:
-    """Up to the end of the first line that has something on it, its line break included."""
+    """A text up to the end of its first line that is not blank, with the line break."""
     body = text.lstrip()
     end = body.find("\n")
     return text if end < 0 else text[: len(text) - len(body) + end + 1]
@@ -130,7 +131,7 @@ def _since(began: float) -> float:
 
 
 def serve(told: IO[str], said: IO[str], path: str, threads: int, context: int) -> None:
-    """Answer until nothing more is asked."""
+    """Answer until the input ends."""
 
     def say(answer: dict[str, Any]) -> None:
         said.write(json.dumps(answer) + "\n")

@@ -25,7 +25,7 @@ _SECTION = re.compile(r"^--- (\w+)$", re.M)
 
 
 def hand_cases() -> list[EvalTask]:
-    """All of them, in their order."""
+    """All cases, in their order."""
     _, *parts = _CASE.split(_CASES.read_text(encoding="utf-8"))
     return [_case(name, text) for name, text in zip(parts[::2], parts[1::2], strict=True)]
 

@@ -1,1 +1,1 @@
-"""What runs inside the sandbox: nothing here imports anything but the standard library and its neighbours."""
+"""What runs inside the sandbox. It imports the standard library and modules of this package, nothing else."""

@@ -8,7 +8,7 @@ import sys
 
 
 def main(role: str, limits: str, fds: list[int]) -> None:
-    """Never returns to the caller's trust: what runs after `confine` is not believed."""
+    """Confine this process and play a role. Whoever started it must not trust what it says after `confine`."""
     # Isolated Python knows neither this package nor the folder of this script.
     here = os.path.realpath(__file__)
     sys.path.insert(0, here.removesuffix(os.path.join("engine", "lab", "eval", "inside", "__main__.py")))

@@ -1,4 +1,5 @@
-"""Plain values as lines of JSON, types kept: what crosses from a solution to its test can only be compared, not run."""
+"""Plain values as lines of JSON with their types. What comes from a solution can be compared by its test, and runs
+nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ _COLLECTIONS: dict[str, type[Any]] = {"list": list, "tuple": tuple, "set": set, 
 
 
 def pack(value: Any) -> bytes:
-    """One line. Raises TypeError for a value that is not plain, ValueError or RecursionError for one too deep."""
+    """A value as one line. Raises TypeError for a value that is not plain, ValueError or RecursionError for one too
+    deep."""
     return json.dumps(value).encode() + b"\n"
 
 

@@ -1,4 +1,4 @@
-"""Confine this process for good."""
+"""Confines this process for the rest of its life."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ interpreter refuses them, which stops accidents and common tricks, but is no wal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxLimits:
-    """Of one process; `processes` counts its children and threads too."""
+    """The limits of one process; `processes` counts its children and threads as well."""
 
     level: Level = "namespaces"
     folder: str = ""
-    """Empty, the process's own: all that it may write to."""
+    """The only folder that it may write to; empty: a folder of its own."""
     cpu_s: int = 10
     wall_s: float = 60.0
-    """A bound for machines that are busy; the processor time is the limit that counts."""
+    """A bound for busy machines; processor time is the limit that counts."""
     memory_nbytes: int = 1 << 30
     file_nbytes: int = 16 << 20
     """Largest file, and largest output."""
     files: int = 64
-    """Open at once."""
+    """Files open at once."""
     processes: int = 8
 
 
 def confine(limits: SandboxLimits) -> None:
-    """Everything that follows runs under `limits`. Raises OSError where the kernel does not let us."""
+    """Put this process under `limits`. Raises OSError where the kernel refuses."""
     # A kernel without keyrings, or one that forbids them, shows no keys either.
     with suppress(OSError):
         kernel.forget_keys()
@@ -85,7 +85,8 @@ def _map_own(user: int, group: int) -> None:
 
 
 def _continue_in_child(wall_s: float) -> None:
-    """The child is the first process of its namespace: when it ends, all others there end. The parent only watches."""
+    """Go on in a child, the first process of its namespace: when it ends, all others there end. The parent only waits
+    for it."""
     child = 0
 
     def kill(*_: Any) -> None:
@@ -128,7 +129,8 @@ def _limit(limits: SandboxLimits) -> None:
 
 
 def _become_nobody(user: int) -> None:
-    """A user who owns nothing and runs nothing else, as root's processes are not counted and root reads everything."""
+    """Become a user who owns nothing and runs nothing else: the kernel neither counts root's processes nor hides files
+    from it."""
     if user == 0:
         free = _FIRST_FREE_USER + kernel.OUTER_PID % _FREE_USERS
         os.setgroups([])
@@ -137,11 +139,11 @@ def _become_nobody(user: int) -> None:
 
 
 def guard(folder: str) -> None:
-    """Where the kernel gives no walls, the interpreter refuses what a solution has no business with. From now on, for
-    this process: no network, no writing outside `folder` (a real path), no other processes, nor what those hold open,
-    such as a test and its answers.
+    """Have the interpreter refuse what a solution does not need, where the kernel can't: network, writing outside
+    `folder` (a real path), other processes and what they hold open.
 
-    An audit hook can't be taken away again, but whoever finds a way around the interpreter is not held by it.
+    This holds for the rest of the process, as an audit hook can't be removed. It does not hold whoever finds a way
+    around the interpreter.
     """
     realpath, dirname, sep = os.path.realpath, os.path.dirname, os.sep
 

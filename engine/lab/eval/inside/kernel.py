@@ -1,4 +1,4 @@
-"""Linux calls that Python 3.11 has no names for. Each raises OSError."""
+"""Linux calls that Python 3.11 does not have. Each raises OSError."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ _RECURSIVE, _HERE = 0x8000, -100
 _CAPABILITY_VERSION = 0x20080522
 _DEVICES = ("null", "zero", "random", "urandom")
 OUTER_PID = os.getpid()
-"""This process's number before it had a namespace of its own."""
+"""This process's number outside its namespace."""
 
 
 def unshare(*, user_namespace: bool) -> None:
-    """Own mounts, processes (from the next child on), network and interprocess communication."""
+    """Give this process its own mounts, network and interprocess communication, and its next child its own
+    processes."""
     flags = _NEWNS | _NEWPID | _NEWNET | _NEWIPC | _NEWUTS | (_NEWUSER if user_namespace else 0)
     _call("unshare", flags)
 
 
 def die_with_parent(number: int) -> None:
-    """This process gets the signal when the thread that started it ends."""
+    """Have the kernel send this process a signal when the thread that started it ends."""
     _call("prctl", _SET_DEATH_SIGNAL, ctypes.c_ulong(number), 0, 0, 0)
 
 
 def forget_keys() -> None:
-    """A session keyring of its own, empty: through that of the user all keys of the user can be read."""
+    """Take an empty session keyring: through the user's own all keys of the user can be read."""
     number = _KEYCTL.get(os.uname().machine)
     if number is None:
         raise OSError(errno.ENOSYS, "the number of keyctl is not known here")
@@ -44,14 +45,15 @@ def forget_keys() -> None:
 
 
 def forbid_system_v() -> None:
-    """No shared memory, queues or semaphores in this process's namespace: no limit of a process counts them."""
+    """Allow no shared memory, queues or semaphores in this namespace, as no limit of a process counts them."""
     for name, most in _SYSTEM_V.items():
         with open(f"/proc/sys/kernel/{name}", "w") as bound:
             bound.write(most)
 
 
 def enter_empty_root(folder: str, visible: Sequence[str], room_nbytes: int) -> None:
-    """A root of its own at `folder`: what is `visible`, read only, a few devices, and `/tmp`, where it then stands."""
+    """Make `folder` the root, with what is `visible` (read only), a few devices and `/tmp`, which becomes the working
+    directory."""
     _mount("none", "/", None, _REC | _PRIVATE)
     _mount("tmpfs", folder, "tmpfs", _NOSUID, f"size={2 * room_nbytes},nr_inodes=4096,mode=755")
     for path in visible:
@@ -68,7 +70,7 @@ def enter_empty_root(folder: str, visible: Sequence[str], room_nbytes: int) -> N
 
 
 def drop_privileges() -> None:
-    """No capability now or later; other processes of the same user may not look into this one."""
+    """Give up all capabilities for good; other processes of the same user may not look into this one."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     _call("capset", header, (ctypes.c_uint32 * 6)())
     _call("prctl", _SET_NO_NEW_PRIVS, ctypes.c_ulong(1), 0, 0, 0)
@@ -97,7 +99,7 @@ def _bind_file(path: str, target: str) -> None:
 
 
 def _read_only(target: str) -> None:
-    """With everything mounted below it."""
+    """Make a mount and all below it read only."""
     attributes = (ctypes.c_uint64 * 4)(_RDONLY | _NOSUID | _NODEV, 0, 0, 0)
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
     _call("syscall", ctypes.c_long(_MOUNT_SETATTR), _HERE, os.fsencode(target), _RECURSIVE, attributes, size)

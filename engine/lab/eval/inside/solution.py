@@ -1,5 +1,5 @@
-"""Role `solution`: runs a solution and answers calls of its functions; the test of it is elsewhere. Role `program`:
-runs a program that writes to standard output. Role `command`: the same for one that is no Python."""
+"""The roles of untrusted code: `solution` answers calls of its functions, `program` runs a Python program that writes
+to standard output, `command` runs another one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.lab.eval.inside.codec import decode, encode, pack
 
 
 def play() -> None:
-    """Questions come on standard input, answers go to standard output; what the solution prints goes nowhere."""
+    """Answer questions from standard input on standard output; what the solution prints goes nowhere."""
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
@@ -27,7 +27,7 @@ def play() -> None:
 
 
 def play_program(source: int) -> None:
-    """The program's text comes on a file descriptor."""
+    """Run the program whose text is read from a file descriptor."""
     with os.fdopen(source) as file:
         text = file.read()
     # The hidden name says what a program finds when it is started by hand.
@@ -37,7 +37,7 @@ def play_program(source: int) -> None:
 
 
 def play_command(order: int) -> None:
-    """What is started, and the files that it finds, come as JSON on a file descriptor."""
+    """Run a command; the command and the files that it finds are read as JSON from a file descriptor."""
     with os.fdopen(order) as file:
         given = json.load(file)
     for name, data in given["files"].items():

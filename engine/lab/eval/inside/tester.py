@@ -1,4 +1,4 @@
-"""Role `tester`: runs a test whose candidate lives in another process, so that it can't touch the test."""
+"""The role `tester`: runs a test whose candidate is in another process, where it can't touch the test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_LINE = 64 << 20
 
 
 class SolutionFailed(Exception):
-    """The solution is gone, or what it says makes no sense."""
+    """The solution has ended, or its answer makes no sense."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Solution:
     answers: IO[bytes]
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Raises SolutionFailed."""
+        """Ask the solution. Raises SolutionFailed."""
         try:
             self.questions.write(pack(question))
             line = self.answers.readline(_LONGEST_LINE)
@@ -38,7 +38,7 @@ class Solution:
         return answer
 
     def function(self, name: str) -> Callable[..., Any]:
-        """A function of the solution as a function here."""
+        """A function of the solution, as a function here."""
 
         def call(*arguments: Any, **named: Any) -> Any:
             encoded = {key: encode(value) for key, value in named.items()}
@@ -54,8 +54,8 @@ class Solution:
 
 
 def play(task: int, questions: int, answers: int) -> None:
-    """The task comes as JSON on one file descriptor, the solution is after the other two; the verdict goes to standard
-    output, nothing else does."""
+    """Run the task that is read as JSON from the first file descriptor; the other two lead to the solution. Only the
+    verdict goes to standard output."""
     with os.fdopen(task) as file:
         given = json.load(file)
     verdicts = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -83,7 +83,7 @@ def _test(solution: Solution, source: str, test: str, entry_point: str) -> None:
 
 
 def _known(solution: Solution, wanted: set[str], names: Any) -> dict[str, Any]:
-    """What the test uses of the solution: its functions, plain values and imports."""
+    """What the test uses of the solution: functions, plain values and imports."""
     if not isinstance(names, dict):
         raise SolutionFailed("its answer is none")
     known: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _exception(said: Any) -> BaseException:
-    """The built-in exception that the solution raised, as tests may expect one."""
+    """The built-in exception that the solution raised, which tests may expect."""
     name, message = str(said[0]), str(said[1])
     kind = getattr(builtins, name, None)
     if isinstance(kind, type) and issubclass(kind, Exception):

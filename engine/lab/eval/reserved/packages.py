@@ -1,4 +1,4 @@
-"""The reserved packages and repositories: the list, their sources as the package registry has them, and gaps in these.
+"""The reserved packages and repositories: their list, their sources from the package registry, and gaps in these.
 
 Only wheels for any platform are taken, by their hashes: every machine gets the same files, and nothing in them is run.
 """
@@ -27,13 +27,13 @@ HoleKind = Literal["whole_line", "line", "rest_of_line", "arguments", "block"]
 HOLES = Path(__file__).parent / "holes.jsonl"
 _LIST = Path(__file__).parent / "packages.json"
 _MORE = 60
-"""Gaps in each package beside its holes."""
+"""Further gaps in each package."""
 _ANYWHERE = ("--only-binary=:all:", "--platform=any", "--python-version=3.11", "--implementation=py", "--abi=none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserved:
-    """One package, or a repository's worth of code, at one or two releases."""
+    """A package, or a repository's worth of code, at one or two releases."""
 
     name: str
     version: str
@@ -41,11 +41,11 @@ class Reserved:
     """An older release whose Python sources differ."""
     licence: str
     role: Role
-    """Figures are reported on some; thresholds, widths and the like are chosen on the others only."""
+    """Development: settings are chosen on it. Reported: figures are reported on it, and nothing is chosen."""
     modules: tuple[str, ...]
-    """What it is imported as, and so what a copy inside another package is called."""
+    """Names that it is imported by, and that a copy inside another package has."""
     sha256: dict[str, str]
-    """Of each release's wheel."""
+    """The hash of each release's wheel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,28 +59,25 @@ class ReservedFile:
 
 
 def reserved_sources() -> tuple[Reserved, ...]:
-    """Packages, then repositories, which are larger: each a repository's worth of code."""
+    """Packages, then repositories, which are larger."""
     listed: Any = json.loads(_LIST.read_text(encoding="utf-8"))
     entries = [*listed["packages"], *listed["repositories"]]
     return tuple(Reserved(**(entry | {"modules": tuple(entry["modules"])})) for entry in entries)
 
 
 def reserved_names() -> frozenset[str]:
-    """Distribution names, normalised, of packages and repositories."""
+    """Normalised distribution names of packages and repositories."""
     return frozenset(each.name for each in reserved_sources())
 
 
 def reserved_modules() -> frozenset[str]:
-    """Names of the folders and files that a copy inside another package has."""
+    """Names of folders and files that a copy inside another package has."""
     return frozenset(name for each in reserved_sources() for name in each.modules)
 
 
 def fetch(folder: Path | None = None) -> Path:
-    """Bring every release into `folder` (the user's cache), a folder NAME-VERSION each, where it is not there yet; a
-    download is announced on stderr.
-
-    Raises BadInput when no package registry is reached.
-    """
+    """Download each release into a folder NAME-VERSION of `folder` (the user's cache), where it is missing; downloads
+    are announced on stderr. Raises BadInput when no package registry is reached."""
     folder = folder or _cached()
     later = _missing([(each, each.version) for each in reserved_sources()], folder)
     earlier = _missing([(each, each.earlier) for each in reserved_sources()], folder)
@@ -93,7 +90,7 @@ def fetch(folder: Path | None = None) -> Path:
 
 
 def reserved_files(folder: Path | None = None, *, earlier: bool = True) -> Iterator[ReservedFile]:
-    """Every Python file of the fetched releases, in a fixed order. What is not UTF-8 is left out."""
+    """Every Python file of the fetched releases, in a fixed order; files that are not UTF-8 are left out."""
     root = fetch(folder)
     for each in reserved_sources():
         for version in (each.version, each.earlier if earlier else None):
@@ -172,7 +169,7 @@ class ReservedHole:
     end: int
     kind: HoleKind
     sha: str
-    """Of the gap's text, see `truth_sha`."""
+    """The fingerprint of the gap's text, see `truth_sha`."""
 
 
 def reserved_tasks(split: Role, folder: Path | None = None) -> list[EvalTask]:
@@ -185,7 +182,7 @@ def reserved_tasks(split: Role, folder: Path | None = None) -> list[EvalTask]:
 
 
 def development_gaps(folder: Path | None = None) -> Iterator[EvalTask] | None:
-    """The holes of that split, then further gaps in the same packages; None where these were never fetched."""
+    """The development holes, then further gaps in the same packages; None where these were never fetched."""
     root = folder or _cached()
     if _missing([(each, version) for each in reserved_sources() for version in (each.version, each.earlier)], root):
         return None
@@ -199,7 +196,7 @@ def reserved_holes() -> list[ReservedHole]:
 
 
 def truth_sha(text: str) -> str:
-    """Sixteen hexadecimal digits that tell a text from any other."""
+    """A fingerprint of a text: sixteen hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

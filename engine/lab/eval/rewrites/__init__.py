@@ -1,1 +1,1 @@
-"""Rewrites by instruction with tests, made by hand, and how well a model does them."""
+"""Rewrites by instruction: handmade tasks with tests, and how many of them a model does."""

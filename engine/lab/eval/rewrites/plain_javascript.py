@@ -1,7 +1,5 @@
-"""TypeScript without its types, so that any node can run it: blanks in their place, as node's own stripping does it.
-
-Enums, namespaces and decorators stay what they are, and don't run.
-"""
+"""TypeScript without its types, so that any node can run it. Types become blanks, as in node's own type stripping.
+Enums, namespaces and decorators stay, and don't run."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ def plain_javascript(text: str) -> str:
 
 
 def _types(node: Node) -> Iterator[tuple[int, int]]:
-    """Spans of bytes, none in another."""
+    """Spans of types in bytes, none inside another."""
     if node.type in _TYPES or (not node.is_named and node.type in _WORDS):
         yield node.start_byte, node.end_byte
         return
@@ -49,7 +47,7 @@ def _types(node: Node) -> Iterator[tuple[int, int]]:
 
 
 def _kept_parameters(node: Node) -> Iterator[tuple[int, int, bytes]]:
-    """What a constructor does with the parameters that are fields as well."""
+    """Assignments that a constructor owes for parameters that are fields as well."""
     body = node.child_by_field_name("body")
     parameters = node.child_by_field_name("parameters")
     if node.type == "method_definition" and body and parameters:

@@ -1,4 +1,4 @@
-"""Do every rewrite in every way, test what comes of it, and sum up."""
+"""Does every rewrite in every way, tests the results, and sums up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.models.base import Model
 
 ROW = "dg-lsp"
 _LONG = "long"
-"""The kind of rewrites that change a little of a long selection."""
+"""The kind of rewrites that change little of a long selection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,9 @@ class RewriteResult:
     language: str
     right: bool
     reason: str
-    """Why it is not right."""
+    """Why it is not right; empty where it is."""
     silent: bool
-    """Nothing is offered."""
+    """Whether nothing is offered."""
     outside: int
     ms: float
     forwards: int
@@ -53,12 +53,12 @@ class RewriteResult:
 
 
 _ROOM = 512
-"""Tokens of an answer at the most, and two for each character that was there."""
+"""Most tokens of an answer, beside two for each character of the selection."""
 Rewriter = Callable[[RewriteTask], Rewritten]
 
 
 def by_model(model: Model) -> Rewriter:
-    """As the editor's command does it, in this process."""
+    """Rewrites by a model, as the editor's command does them, in this process."""
 
     def rewrite(task: RewriteTask) -> Rewritten:
         began = time.perf_counter()
@@ -75,7 +75,8 @@ def by_model(model: Model) -> Rewriter:
 
 
 def by_peer(beside: Beside) -> Rewriter:
-    """llama.cpp's chat is told the same, and what it answers is taken in the same way, but it gets no second try."""
+    """Rewrites by llama.cpp's chat with the same messages. Its answers are read in the same way, but there is no second
+    try."""
 
     def rewrite(task: RewriteTask) -> Rewritten:
         request = task.request()
@@ -90,7 +91,7 @@ def by_peer(beside: Beside) -> Rewriter:
 def evaluate(
     rewriters: dict[str, Rewriter], tasks: Sequence[RewriteTask], on_done: Callable[[], None] = lambda: None
 ) -> list[RewriteResult]:
-    """Each task in each way by turns, so that what slows the machine down slows all of them."""
+    """Do each task in each way, the ways in turn, so that other work on the machine slows all of them."""
     results: list[RewriteResult] = []
     for task in tasks:
         for row, rewrite in rewriters.items():
@@ -116,7 +117,7 @@ def _result(row: str, task: RewriteTask, made: Rewritten) -> RewriteResult:
 
 
 def figures(results: Sequence[RewriteResult]) -> dict[str, Any]:
-    """Of one row."""
+    """The figures of one row."""
     return {
         "tasks": len(results),
         "right": sum(each.right for each in results),
@@ -129,7 +130,7 @@ def figures(results: Sequence[RewriteResult]) -> dict[str, Any]:
 
 
 def report(about: dict[str, Any], results: Sequence[RewriteResult]) -> dict[str, Any]:
-    """Everything as plain values."""
+    """The results as plain values."""
     rows = {row: figures([each for each in results if each.row == row]) for row in _rows(results)}
     return {**about, "rows": rows, "time_ratio": time_ratios(results), "results": [asdict(each) for each in results]}
 
@@ -147,7 +148,7 @@ def time_ratios(results: Sequence[RewriteResult]) -> dict[str, float | None]:
 
 
 def table(title: str, results: Sequence[RewriteResult]) -> Table:
-    """The summary for people."""
+    """The figures as a table for people."""
     made = Table(title=Text(title), box=SIMPLE_HEAD, title_justify="left")
     ratios = time_ratios(results)
     if ratios["all"] is not None:

@@ -48,7 +48,7 @@ class RewriteTask:
     old: str
     suffix: str
     answer: str
-    """A right one, in the place of `old`."""
+    """A right text in the place of `old`."""
     has: tuple[str, ...]
     lacks: tuple[str, ...]
     test: str
@@ -75,7 +75,7 @@ class RewriteTask:
 
 @cache
 def rewrite_tasks() -> tuple[RewriteTask, ...]:
-    """All of them, in the order of the files."""
+    """All tasks, in the order of the files."""
     folder = Path(__file__).parent
     return tuple(
         task for language in LANGUAGES for task in parsed((folder / f"{language}.txt").read_text("utf-8"), language)
@@ -83,8 +83,8 @@ def rewrite_tasks() -> tuple[RewriteTask, ...]:
 
 
 def tasks_of(role: Role) -> list[RewriteTask]:
-    """One half: settings are chosen on that for development, the other is only reported. Of each language, and as far
-    as possible of each kind, it has as many as the other."""
+    """The tasks of one role: settings are chosen on those for development, the others are only reported. Both halves
+    have as many tasks of each language and, as far as possible, of each kind."""
     by_kind: defaultdict[tuple[str, str], list[RewriteTask]] = defaultdict(list)
     for task in rewrite_tasks():
         by_kind[task.language, task.kind].append(task)
@@ -99,7 +99,7 @@ def tasks_of(role: Role) -> list[RewriteTask]:
 
 
 def parsed(text: str, language: str) -> list[RewriteTask]:
-    """The tasks of a file. Raises BadInput for what is none."""
+    """The tasks in a file's text. Raises BadInput where it is malformed."""
     heads = list(_TASK.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]
     return [
@@ -132,7 +132,8 @@ def _task(name: str, language: str, instruction: str, body: str) -> RewriteTask:
 
 
 def _sections(body: str) -> list[tuple[str, str]]:
-    """What stands before the first one, under no name, and each by its name, without its last line break."""
+    """The sections of a text by name, without their last line break; what stands before the first one has an empty
+    name."""
     heads = list(_SECTION.finditer(body))
     ends = [*(head.start() for head in heads[1:]), len(body)]
     named = [(head[1], body[head.end() + 1 : end].removesuffix("\n")) for head, end in zip(heads, ends, strict=True)]

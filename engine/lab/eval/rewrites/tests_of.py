@@ -1,5 +1,5 @@
-"""Whether a rewrite is right: its patterns, then its test in a sandbox. Node and rustc are used where they are there;
-where they are not, or no sandbox can hold them, the patterns alone decide."""
+"""Tests a rewrite: by its patterns, then by its test in a sandbox. TypeScript needs node and Rust rustc; without them,
+or without a sandbox that can hold them, the patterns alone decide."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engine.syntax.compiler import diagnose
 
 _COMPILE_S = 60.0
 _NATIVE = SandboxLimits(memory_nbytes=64 << 30, processes=64)
-"""Node sets addresses aside by the gigabyte, and starts a thread for each core."""
+"""Limits for node, which reserves addresses by the gigabyte and starts a thread for each core."""
 _PYTHON = """\
 import sys, types
 text, new, test, done = {given!r}
@@ -58,7 +58,7 @@ println!("\\n{done}");
 
 
 def checked(task: RewriteTask, new: str) -> SandboxResult:
-    """Whether `new` is right in the place of the selection; `reason` says why not."""
+    """Test `new` in the place of the selection."""
     for pattern in task.has:
         if not re.search(pattern, new, re.M):
             return SandboxResult(passed=False, reason=f"it lacks {pattern}")
@@ -75,7 +75,7 @@ def checked(task: RewriteTask, new: str) -> SandboxResult:
 
 
 def is_run(language: str) -> bool:
-    """Whether tests in a language are run here; else patterns alone decide."""
+    """Whether tests in a language are run here; otherwise patterns alone decide."""
     return language == "python" or (_has_node() if language == "typescript" else _has_rustc())
 
 
@@ -110,7 +110,7 @@ def _run_rust(task: RewriteTask, new: str, done: str) -> ProgramOutput | None:
 
 
 def _by_rustc(program: str) -> ProgramOutput:
-    """Compiled outside of the sandbox, as the compiler runs nothing of it; run inside."""
+    """Compile outside of the sandbox, as the compiler runs nothing of the code, and run inside."""
     with tempfile.TemporaryDirectory(prefix="dg-lsp-rust-") as folder:
         source, built = Path(folder, "program.rs"), Path(folder, "program")
         source.write_text(program, encoding="utf-8")
@@ -132,5 +132,5 @@ def _has_rustc() -> bool:
 
 
 def _is_walled() -> bool:
-    """Whether the kernel holds back what is no Python."""
+    """Whether the kernel can confine programs that are not Python."""
     return sys.platform == "linux" and standard_limits().level == "namespaces"
