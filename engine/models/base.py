@@ -1,7 +1,5 @@
-"""The seam between the denoise loop and a family of models.
-
-The engine deals in token ids and logits only; tokenizers, prompts, caches and weights stay in `Model`.
-"""
+"""The interface between the denoise loop and a family of models. The loop deals in token ids and logits; tokenizers,
+prompts, caches and weights stay behind `Model`."""
 
 from __future__ import annotations
 
@@ -22,9 +20,9 @@ from engine.models.logits import Head, Logits
 from engine.models.vocabulary import Vocabulary
 
 PIECE = 256
-"""Tokens of context that are encoded without a look at what else there is to do."""
+"""Tokens of context that are encoded between two looks at what else there is to do."""
 SCORED_SUFFIX = 16
-"""Suffix tokens that are read together with a gap when it is scored."""
+"""Suffix tokens that are scored together with a gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,27 +42,25 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """The published sampler settings of a checkpoint, and when we stop earlier."""
+    """The published sampler settings of a checkpoint, and when a fill stops earlier."""
 
     max_steps: int
     t_min: float
     t_max: float
     entropy_bound: float
-    """Nats. The larger, the more positions are accepted in one step."""
+    """Nats. A larger bound accepts more positions in one step."""
     stability_threshold: int
-    """Steps in a row that do not change the answer."""
+    """Steps in a row without a change after which a canvas is done."""
     confidence_threshold: float
-    """Nats per free position."""
+    """Nats per free position, below which a canvas is done."""
     top_p: float = 1.0
     """Tokens are drawn from the likeliest ones that have this probability together."""
     sure: float = 2.0
-    """Probability of each open token's first choice at which a canvas is done, whatever steps are left; above 1: none
-    is."""
+    """A canvas is done when each open token's first choice has this probability; above 1: never."""
     from_left: bool = False
-    """Whether positions are accepted in the order that they stand in; else the surest first."""
+    """Whether positions are accepted in their order; else the surest first."""
     mend_from: float = 0.0
-    """Mean confidence that a fill which does not parse needs to be denoised again: what nobody would be shown is not
-    worth it."""
+    """Mean confidence from which a fill that does not parse is denoised again; nobody would be shown one below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,32 +88,32 @@ class ModelInfo:
     instructions: bool
     """Whether the model follows `FillRequest.instruction`."""
     expand_id: int | None = None
-    """Asks for two slots instead of its own, under `expand`."""
+    """Asks for two slots in place of its own, under `expand`."""
     requests_first: bool = False
-    """Whether text waits until no slot asks for another width, under `expand`."""
+    """Whether a gap takes text only once no slot asks for another width, under `expand`."""
     runs_on: bool = False
-    """Whether `slack` also tries a row without unused slots, which ends where it says the suffix again."""
+    """Whether `slack` also tries a row without unused slots, which ends where it repeats the suffix."""
     end_id: int | None = None
-    """Follows a gap's text where the model reads it left to right; None: it never learnt where a gap ends."""
+    """The token after a gap's text where the model reads it left to right; None: it has not learnt where a gap ends."""
     threshold: float | None = None
-    """How sure these weights have to be of what is shown unasked; None: nobody fitted it."""
+    """Least confidence of what is shown without being requested; None: not fitted."""
     fingerprint: str = ""
-    """Tells its weights from any others; empty: it has none of its own."""
+    """Identifies the weights; empty: the model has none of its own."""
     adapter: str = ""
-    """The folder that an adapter has taught it; empty: none has."""
+    """The folder of its adapter; empty: it has none."""
     memory: MemoryPlan | None = None
-    """What it was planned to take; None: it has no weights on a device."""
+    """The planned memory; None: it has no weights on a device."""
     prior: LengthPrior | None = None
-    """How sure the model is at first sight of a gap of each width, under `calibrated`; None: as published."""
+    """The usual first confidence for a gap of each width, under `calibrated`; None: as published."""
 
 
 def check_prompt(model: Model) -> None:
-    """Lay out a small request: what is wrong with a tokenizer or a chat template may show only when they are used."""
+    """Lay out a small request: some faults of a tokenizer or a chat template show only in use."""
     model.prompt(FillRequest(prefix="def f(x):\n    return ", suffix="\n", language="python"))
 
 
 def check_info(info: ModelInfo) -> None:
-    """Raises ModelError for numbers that no gap can be filled with: files may hold anything."""
+    """Check numbers that come from files. Raises ModelError where no gap can be filled with them."""
     sampling = info.sampling
     whole = {
         "canvas_length": (info.canvas_length, 1, 1 << 16),
@@ -147,11 +143,11 @@ def check_info(info: ModelInfo) -> None:
 
 
 class Context(Protocol):
-    """The encoded fixed context of one gap (for instance its keys and values)."""
+    """The encoded context of one gap, such as its keys and values."""
 
     @property
     def length(self) -> int:
-        """Tokens of context."""
+        """Its tokens."""
         ...
 
 
@@ -163,26 +159,27 @@ class Prompt:
     suffix: tuple[int, ...]
     """Pinned on the canvas right after the gap."""
     head: str = ""
-    """Characters before the cursor that were taken out of `context`, so that no token straddles the cursor; the
-    gap must begin with them and they are not part of the answer."""
+    """Characters before the cursor that were taken out of `context`, so that no token straddles the cursor. The gap
+    must begin with them; they are not part of the answer."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Rows:
-    """A batch of canvases, ragged: row b uses its first `lengths[b]` positions. F counts the open positions."""
+    """A batch of canvases of different lengths: row b uses its first `lengths[b]` positions. F counts the open
+    positions."""
 
     contexts: Sequence[Context]
-    """One a row; rows may share one object."""
+    """One for each row; rows may share one."""
     canvas: Tensor
     """int64 [B, L]"""
     lengths: Sequence[int]
     open: Tensor
-    """bool [B, L]: positions still in question, whose logits are wanted. The others hold what they will hold."""
+    """bool [B, L]: positions whose logits are wanted. The tokens of the others are final."""
     self_conditioning: Tensor | None
-    """Embeddings [F, E] averaged by what the previous step said of the open positions, row by row, in float32; None
-    where no row has any."""
+    """Embeddings [F, E] of the open positions, averaged by the previous step's predictions, row by row, in float32;
+    None: no row has any."""
     conditioned: Sequence[bool]
-    """Which rows `self_conditioning` speaks for; the others get a zero signal, as at a first step."""
+    """Which rows `self_conditioning` is for; the others get zeros, as at a first step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +188,7 @@ class DraftTree:
 
     ids: tuple[int, ...]
     parents: tuple[int, ...]
-    """Index of the token before each, which comes before it here, too; -1: the last token of the text."""
+    """For each token the index of the one before it, which is smaller; -1: the last token of the text."""
 
 
 class Text(Protocol):
@@ -213,7 +210,7 @@ class CausalHead(Protocol):
 
     @property
     def ends(self) -> frozenset[int]:
-        """Tokens that end an answer where the model writes them."""
+        """Tokens that end an answer."""
         ...
 
     def begin(self, context: Context, suffix: Sequence[int] = (), written: Sequence[int] = ()) -> Text:
@@ -222,13 +219,13 @@ class CausalHead(Protocol):
 
     @property
     def slots(self) -> int:
-        """Unknown tokens of a canvas that may stand in the pass that checks; 0: it has no canvas."""
+        """Unknown tokens of a canvas that may join the checking pass; 0: the model has no canvas."""
         ...
 
     def check(self, text: Text, tree: DraftTree, canvas: int | None = None) -> Tensor:
-        """Logits [1 + N, V] in float32 of what follows the text, and of what follows each of the N tokens of the tree:
-        one causal pass over what of the text was not read yet, and the tree. `canvas`: a token of the tree, or -1, that
-        a canvas follows in the same pass, where the model has any."""
+        """Logits [1 + N, V] in float32: what follows the text, and what follows each of the N tokens of the tree. One
+        causal pass reads the tree and what was not read yet of the text. `canvas`: the token of the tree, or -1, that a
+        canvas follows in the same pass, where the model has canvases."""
         ...
 
     def guessed(self, text: Text) -> tuple[int, Tensor] | None:
@@ -241,8 +238,8 @@ class CausalHead(Protocol):
         ...
 
     def accept(self, text: Text, path: Sequence[int]) -> Text:
-        """The text with the tokens at `path` added: indices into the tree that it was last checked with, from a root
-        on. Their keys and values are kept from the check, nothing is computed again."""
+        """The text with the tokens at `path` added. `path`: indices into the tree of the last check, from a root on.
+        Their keys and values are kept, nothing is computed again."""
         ...
 
 
@@ -250,8 +247,8 @@ class Chat(Protocol):
     """The chat template of a model that was taught to answer."""
 
     def ids(self, messages: Sequence[Mapping[str, str]], opening: str = "") -> list[int]:
-        """Messages (`role`, `content`), and how the answer to them begins, in tokens; no content becomes a control
-        token. Raises ModelError."""
+        """Messages (`role`, `content`) and the beginning of the answer to them, in tokens; text in a content never
+        becomes a control token. Raises ModelError."""
         ...
 
 
@@ -261,7 +258,7 @@ class CanvasOrder:
 
     context: Context
     ids: tuple[int, ...]
-    """What stands on it: tokens that stay, tokens to start from, noise."""
+    """The tokens on the canvas: those that stay, those to start from, noise."""
     pinned: tuple[int, ...]
     """Positions whose tokens stay."""
 
@@ -283,25 +280,26 @@ class CanvasDenoiser(Protocol):
     def denoise(
         self, orders: Sequence[CanvasOrder], *, max_steps: int, choices: int, within_ms: float
     ) -> Future[list[CanvasReply | None]]:
-        """Denoise canvases side by side, in `max_steps` steps or fewer; None for one that is not done within
-        `within_ms` milliseconds, which may be infinite. Each reply has `choices` tokens a position, or none.
+        """Denoise canvases side by side in `max_steps` steps or fewer. Each reply has `choices` tokens a position, or
+        none; None stands for a canvas that is not done within `within_ms` milliseconds, which may be infinite.
 
-        The future fails with EngineError; to cancel it ends the work."""
+        The future fails with EngineError; cancelling it ends the work.
+        """
         ...
 
 
 class Prefill(Protocol):
-    """Reads contexts into a cache piece by piece, and finds them there again."""
+    """Encodes contexts into a cache piece by piece."""
 
     later: Sequence[int]
-    """A context to be read when there is nothing else to do; empty: none."""
+    """A context to encode when there is nothing else to do; empty: none."""
 
     def unread(self, ids: Sequence[int]) -> int:
         """Tokens at the end of the context `ids` that the cache does not hold."""
         ...
 
     def read_piece(self) -> None:
-        """Read the next PIECE tokens of `later`."""
+        """Encode the next PIECE tokens of `later`."""
         ...
 
 
@@ -318,12 +316,12 @@ class Capabilities(Protocol):
 
     @property
     def prefill(self) -> Prefill | None:
-        """Contexts are read piece by piece; None: `encode` reads the whole of one, or has nothing to read."""
+        """Encodes contexts piece by piece; None: `encode` takes the whole of one, or has nothing to do."""
         return None
 
     @property
     def width_head(self) -> WidthHead | None:
-        """What the length strategy `predicted` needs."""
+        """For the length strategy that predicts widths."""
         return None
 
     @property
@@ -333,7 +331,7 @@ class Capabilities(Protocol):
 
     @property
     def chat(self) -> Chat | None:
-        """What turns messages into a context; None: the model was not taught to answer any."""
+        """Turns messages into a context; None: the model was not taught to answer."""
         return None
 
     @property
@@ -394,25 +392,24 @@ class Model(Capabilities, Protocol):
 
     @property
     def head(self) -> Head:
-        """What makes logits of hidden states, and signals of what they say."""
+        """Turns hidden states into logits, and predictions into signals."""
         ...
 
     def step(self, rows: Rows) -> Logits:
-        """One forward pass over the canvases, up to the logits of the open positions, row by row."""
+        """One forward pass over the canvases: the logits of the open positions, row by row."""
         ...
 
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
-        """How well each gap goes on from `context` and with `suffix`, all that is pinned after it: log-probabilities,
-        of the gap and the first SCORED_SUFFIX of the suffix where tokens are read one after the other, of some of these
-        where each is guessed from what is around it."""
+        """How well each gap fits between `context` and a pinned `suffix`: log-probabilities of its tokens and of the
+        first SCORED_SUFFIX of the suffix where the model reads left to right, else of some of these, each predicted
+        from its surroundings."""
         ...
 
 
 @runtime_checkable
 class LeftToRight(Model, Protocol):
-    """A diffusion model whose encoder predicts next tokens: the same weights are an autoregressive model, too."""
+    """A diffusion model whose encoder predicts next tokens, so that its weights are an autoregressive model as well."""
 
     def next_tokens(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor] = torch.argmax) -> Iterator[int]:
-        """Next tokens after `ids`, as `choose` takes them from logits [1, V], with a cache of keys and values, without
-        end."""
+        """Next tokens after `ids`, without end. `choose` takes one from logits [1, V]; keys and values are cached."""
         ...

@@ -1,4 +1,4 @@
-"""What all text-diffusion families share: one ragged pass over the positions in question."""
+"""A resident text-diffusion model, apart from what its family computes: one ragged pass over the open positions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ N = TypeVar("N", bound=Network)
 
 
 class CanvasModel(Capabilities, ABC, Generic[N]):
-    """A resident checkpoint, but for what its family computes."""
+    """A resident checkpoint of any text-diffusion family."""
 
     remembers = True
-    """Whether steps reuse what was computed before; without, each step computes everything."""
+    """Whether steps reuse what earlier ones computed; otherwise each step computes everything."""
     static: StaticSteps | None
-    """On CUDA, what most steps go through."""
+    """CUDA graphs that most steps use."""
     owner: object = None
-    """Whose contexts it relies on, where others with other weights share its cache."""
+    """Identifies whose contexts it uses, where models with other weights share its cache."""
 
     def __init__(self, network: N, info: ModelInfo, prompt: PromptLayout, reuse: Reuse) -> None:
         self.vocabulary = prompt.vocabulary
@@ -39,7 +39,7 @@ class CanvasModel(Capabilities, ABC, Generic[N]):
         self.forget()
 
     def over(self, module: Any, info: ModelInfo) -> Self:
-        """The same with other weights. Contexts are kept in one cache, and neither relies on those of the other."""
+        """The same model with other weights. Both share one cache, and neither uses contexts of the other."""
         twin = copy(self)
         twin.owner = object()
         twin._take(self.network.over(module), info)
@@ -56,14 +56,13 @@ class CanvasModel(Capabilities, ABC, Generic[N]):
 
     @abstractmethod
     def parts(self, rows: Rows) -> list[Part]:
-        """The sequences of `rows`, one each."""
+        """One sequence for each row."""
 
     @abstractmethod
     def hidden(
         self, ids: Tensor, positions: Tensor, attend: Attend, signal: Tensor | None, wanted: Tensor | None
     ) -> Tensor:
-        """Hidden states [1, F, E] of the F `wanted` ones of the tokens [1, T] that are computed, or of all; `signal`
-        [1, T, E]."""
+        """Hidden states [1, F, E] of the `wanted` F of the computed tokens [1, T], or of all. `signal` [1, T, E]."""
 
     @property
     @abstractmethod
@@ -71,7 +70,7 @@ class CanvasModel(Capabilities, ABC, Generic[N]):
         """Tokens of context and canvas that it can look at; None: as many as memory holds."""
 
     def signal(self, parts: Sequence[Part], ids: Tensor) -> Tensor | None:
-        """What the last step said of the tokens [1, T] that are computed of the parts, [1, T, E]; None: nothing."""
+        """The previous step's predictions [1, T, E] for the computed tokens [1, T]; None: there are none."""
         return None
 
     @torch.inference_mode()
@@ -92,7 +91,7 @@ class CanvasModel(Capabilities, ABC, Generic[N]):
         return Logits(hidden=torch.cat([states[part] for part in parts]), head=self.head)
 
     def states(self, parts: Sequence[Part]) -> Iterator[Tensor]:
-        """Hidden states [F, E] of the wanted places, part by part."""
+        """Hidden states [F, E] of the wanted places, sequence by sequence."""
         device = self.network.device
         for chunk in chunks(parts):
             ids = [part.ids[at] for part in chunk for at in part.places]
@@ -121,6 +120,6 @@ class CanvasModel(Capabilities, ABC, Generic[N]):
         return self.cache.tokens_requested, self.cache.tokens_reused
 
     def shrink_caches(self) -> None:
-        """Let go of all that is kept and not in use, and keep half as much from now on; steps go the usual way."""
+        """Drop cached contexts that are not in use, and keep half as much from now on. Steps no longer use graphs."""
         self.static = None
         self.cache.shrink()

@@ -27,40 +27,40 @@ _X86 = {"x86_64", "amd64"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formats:
-    """What is no slower there than float32 as torch multiplies it."""
+    """Formats that are no slower on a processor than float32 by torch's own products."""
 
     bfloat16: bool = False
-    """Products in bfloat16, of weights in oneDNN's order or as they are."""
+    """Products in bfloat16."""
     ordered_float32: bool = False
     """Products in float32 with a weight in oneDNN's order."""
     attention: bool = False
     """Attention in bfloat16."""
     int8: bool = False
-    """Products of whole numbers of eight bits, weights of pretrained coders among them."""
+    """Products of 8-bit integers, also for weights of pretrained coders."""
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processor:
-    """What was found to decide; of another maker's design (Arm, Apple) nothing is known."""
+    """What the choice depends on; of other designs (Arm, Apple) nothing is known."""
 
     intel: bool = False
     avx512: bool = False
     bfloat16: bool = False
-    """It multiplies vectors in bfloat16 (AVX512-BF16)."""
+    """Multiplies vectors in bfloat16 (AVX512-BF16)."""
     tiles: bool = False
-    """It multiplies matrices in bfloat16 (AMX)."""
+    """Multiplies matrices in bfloat16 (AMX)."""
     vnni: bool = False
-    """It multiplies vectors of eight bits (AVX512-VNNI)."""
+    """Multiplies vectors of 8-bit integers (AVX512-VNNI)."""
 
 
 def formats() -> Formats:
-    """Of the processor at hand. Raises BadInput where the environment overrules with what is neither on nor off."""
+    """The formats of this processor. Raises BadInput for an environment variable that is neither on nor off."""
     return _chosen(os.environ.get(BFLOAT16, ""))
 
 
 def formats_of(processor: Processor) -> Formats:
-    """Of a kind of processor, as was measured."""
+    """The formats of a kind of processor, as measured."""
     return replace(_floats_of(processor), int8=processor.vnni)
 
 

@@ -32,11 +32,11 @@ from engine.models.network import Attend, Network, bias
 _GROWTH = 256
 """Tokens by which a store grows."""
 PASSES = 8
-"""Kept for one context."""
+"""Passes that are kept for one context."""
 _SHARE = 0.9
-"""Of what is left of each device: what is freed on one can't all be used again."""
+"""Share of a device's free memory: what is freed can't all be used again."""
 _SPARE_NBYTES = 512 << 20
-"""Of main memory: where less is free, other programs need it more."""
+"""Bytes of main memory that are left to other programs."""
 _MOST_CPU_NBYTES = 512 << 20
 
 
@@ -51,11 +51,12 @@ class KeyValues:
         self._values: list[Tensor | None] = [None] * layers
         self._readers: weakref.WeakSet[EncodedContext] = weakref.WeakSet()
         self.nbytes = 0
-        """Unused room included. Counted as it grows: a cache of hundreds of contexts asks at each pass."""
+        """Bytes, unused room included. It is counted as the store grows: a cache of hundreds of contexts asks for it at
+        each pass."""
 
     @property
     def in_main_memory(self) -> bool:
-        """Whether any layer's are."""
+        """Whether any layer's keys and values are in main memory."""
         return any(tensor is not None and tensor.device.type == "cpu" for tensor in self._keys)
 
     def update(self, start: int, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,8 +82,8 @@ class KeyValues:
         return key[:, :, :length], value[:, :, :length]
 
     def followed(self, length: int, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values [B, K, length + T, D] of the first `length` tokens with [B, K, T, D] after them; they hold
-        until the next call for the layer."""
+        """Keys and values [B, K, length + T, D] of the first `length` tokens followed by [B, K, T, D]; they hold until
+        the next call for the layer."""
         if length == len(self.ids) and len(key) == 1:
             # Nothing is kept there: what the context has need not be copied.
             return self.update(length, layer, key, value)
@@ -90,7 +91,7 @@ class KeyValues:
         return torch.cat((keys, key), dim=2), torch.cat((values, value), dim=2)
 
     def move(self, start: int, places: Sequence[int]) -> None:
-        """Let what stands at `places`, ascending and none of them before `start`, stand from `start` on."""
+        """Move the tokens at `places` (ascending, none before `start`) to `start` and after it."""
         if list(places) == list(range(start, start + len(places))):
             return
         for room in (*self._keys, *self._values):
@@ -104,7 +105,7 @@ class KeyValues:
         return context
 
     def copy(self, length: int) -> KeyValues:
-        """A store of its own with the first `length` tokens."""
+        """A separate store with the first `length` tokens."""
         twin = KeyValues(len(self._keys), self.owner)
         twin.ids = self.ids[:length]
         twin._keys = [key[:, :, :length].clone() if key is not None else None for key in self._keys]
@@ -127,34 +128,34 @@ class EncodedContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reuse:
-    """How far a family's steps rely on those before them."""
+    """How far steps of a family rely on earlier ones."""
 
     steps: int
-    """On one full pass, itself included."""
+    """Steps on one full pass, itself included."""
     near: int
-    """Tokens after the last one in question that are computed with it: they depend on it most."""
+    """Tokens after the last open position that are computed with it, as they depend on it most."""
     share: float
-    """Of a sequence, up to which computing that part alone is a gain."""
+    """Largest share of a sequence for which computing a part alone is a gain."""
     shared: bool
-    """Whether canvases share a pass; then what was settled since the pass is computed in each step."""
+    """Whether canvases share a pass; then positions that settled since the pass are computed in each step."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Pass:
-    """Keys and values of a sequence at a full pass, and what was computed again since: [1, K, L, D] for each layer."""
+    """Keys and values of a sequence from a full pass, and from later steps: [1, K, L, D] for each layer."""
 
     ids: Sequence[int]
     open: Collection[int]
-    """Places that were in question."""
+    """Places that were open."""
     places: Collection[int]
-    """What a step that uses it computes."""
+    """Places that a step on this pass computes."""
     keys: list[Tensor] = field(default_factory=list[Tensor])
     values: list[Tensor] = field(default_factory=list[Tensor])
     uses: int = 1
     used_at: int = 0
 
     def says(self, ids: Sequence[int], but: Collection[int]) -> bool:
-        """Whether it is a pass over `ids`, whatever stands at the places `but`."""
+        """Whether it is a pass over `ids`, whatever is at the places `but`."""
         if len(ids) != len(self.ids):
             return False
         same = list(ids)
@@ -165,37 +166,37 @@ class Pass:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Part:
-    """What is computed of one sequence: a canvas after its context, or context and canvas where nothing is causal."""
+    """One sequence of a step: a canvas after its context, or context and canvas where attention is not causal."""
 
     context: Context
     ids: Sequence[int]
     open: Sequence[int]
-    """Places in question."""
+    """Open places."""
     wanted: Sequence[int]
     """Places whose hidden states are wanted."""
     start: int = 0
-    """Where the sequence begins: tokens of `store` before it."""
+    """Tokens of `store` before the sequence."""
     store: KeyValues | None = None
     signal: Tensor | None = None
-    """What the last step said of what is open, as embeddings [F, E]."""
+    """The previous step's predictions for open places, as embeddings [F, E]."""
     reusable: bool = True
-    """Whether what is computed is of use to other steps, and theirs to this one."""
+    """Whether its results may be used by other steps, and theirs by it."""
     places: Sequence[int] = field(init=False)
-    """What is computed."""
+    """Places that are computed."""
     held: Pass | None = None
-    """Has the rest, or takes everything; None: everything is computed and nothing kept."""
+    """The pass that has the rest, or that takes all results; None: everything is computed and nothing kept."""
     changes_held: bool = True
 
     def __post_init__(self) -> None:
         self.places = range(len(self.ids))
 
     def region(self, near: int) -> set[int]:
-        """What can't be taken from a step before."""
+        """The places that can't be taken from an earlier step."""
         last = max(self.open, default=-1)
         return {*self.open, *self.wanted, *range(last + 1, min(last + 1 + near, len(self.ids)))}
 
     def keys_and_values(self, layer: int, places: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """What the whole sequence has, [1, K, L, D], from what was computed at `places`, [1, K, P, D]."""
+        """Keys and values of the whole sequence, [1, K, L, D], given those of `places`, [1, K, P, D]."""
         if self.held is None:
             return key, value
         keys, values = self.held.keys, self.held.values
@@ -212,11 +213,11 @@ class Part:
 
 
 class KVCache:
-    """The stores of the last contexts, and the last passes over the canvases of each living context; models that differ
-    in some of their weights share one."""
+    """The stores of recent contexts, and recent passes over the canvases of each living context. Models that differ in
+    some weights share one."""
 
     def __init__(self, layers: int, token_nbytes: int, budget_nbytes: int, reuse: Reuse) -> None:
-        """`token_nbytes`: of one token's keys and values in all layers."""
+        """`token_nbytes`: bytes of one token's keys and values in all layers."""
         self._layers = layers
         self._token_nbytes = token_nbytes
         self.budget_nbytes = budget_nbytes
@@ -225,18 +226,18 @@ class KVCache:
         self._passes: WeakKeyDictionary[Context, list[Pass]] = WeakKeyDictionary()
         self._steps = 0
         self.tokens_requested = 0
-        """Tokens of context asked for since the start."""
+        """Tokens of context that were requested since the start."""
         self.tokens_reused = 0
-        """Tokens of those that were found here."""
+        """Tokens of these that were in the cache."""
 
     @property
     def nbytes(self) -> int:
-        """All that is kept."""
+        """Bytes of all that is kept."""
         return sum(store.nbytes for store in self._stores) + self.passes_nbytes
 
     @property
     def passes_nbytes(self) -> int:
-        """What is kept of canvases."""
+        """Bytes of what is kept of canvases."""
         return sum(len(held.ids) for passes in self._passes.values() for held in passes) * self._token_nbytes
 
     def open(self, ids: Sequence[int], owner: object = None) -> tuple[KeyValues, int]:
@@ -272,8 +273,8 @@ class KVCache:
         return best, common_head(best.ids, ids) if best else 0
 
     def trim(self) -> None:
-        """Let go of the stores unused for longest until the budget is kept and main memory is not short; the newest
-        always stays."""
+        """Drop the least recently used stores until the budget is kept and main memory is not short; the newest always
+        stays."""
         while len(self._stores) > 1 and (self.nbytes > self.budget_nbytes or self._is_short()):
             self._stores.pop(0)
 
@@ -282,25 +283,23 @@ class KVCache:
         return store.in_main_memory and psutil.virtual_memory().available < _SPARE_NBYTES
 
     def shrink(self) -> None:
-        """Let go of everything, and keep half as much from now on."""
+        """Drop everything, and keep half as much from now on."""
         self._stores.clear()
         self._passes.clear()
         self.budget_nbytes //= 2
 
     def passes(self, context: Context) -> Sequence[Pass]:
-        """Those kept for a context, oldest first."""
+        """The passes of a context, oldest first."""
         return self._passes.get(context, ())
 
     def renew(self, context: Context) -> None:
-        """Take what is kept of a context's canvases as if it were fresh."""
+        """Treat a context's kept passes as fresh."""
         for held in self.passes(context):
             held.uses = 1
 
     def plan(self, parts: Sequence[Part]) -> None:
-        """Find what a step has to compute of each part, and what takes those that are computed in full.
-
-        What is used in this step stays: parts that have no room must not drive out those that have.
-        """
+        """Decide what a step computes of each part, and where full passes are kept. Passes used in this step stay:
+        parts without room must not drive out the others."""
         self._steps += 1
         used: set[Pass] = set()
         for part in parts:
@@ -321,7 +320,7 @@ class KVCache:
                 used.add(part.held)
 
     def recall(self, parts: Sequence[Part]) -> None:
-        """Find what has to be computed of texts that no step is over, if need be with passes that are used up."""
+        """Decide what is computed of texts that no step is over; used-up passes may serve."""
         for part in parts:
             part.changes_held = False
             for held in reversed(self.passes(part.context)):
@@ -331,7 +330,7 @@ class KVCache:
                     break
 
     def keep(self, parts: Sequence[Part]) -> None:
-        """Remember a step that was done: one that failed may have left some layers without keys."""
+        """Keep the results of a finished step: a failed one may have left some layers without keys."""
         for held, part in {part.held: part for part in parts}.items():
             if held is None:
                 continue
@@ -349,7 +348,7 @@ class KVCache:
         return len(places) <= self.reuse.share * len(part.ids)
 
     def _make_room(self, tokens: int, used: Collection[Pass]) -> bool:
-        """For a pass, by letting go of those unused for longest; False where there is none."""
+        """Make room for a pass by dropping the least recently used ones; False where there is none."""
         room = self.budget_nbytes - sum(store.nbytes for store in self._stores)
         room -= (tokens + sum(len(held.ids) for held in used)) * self._token_nbytes
         if room < 0:
@@ -368,8 +367,8 @@ class KVCache:
 
 
 def attend_to(network: Network, parts: Sequence[Part], places: Sequence[Tensor]) -> Attend:
-    """Each sequence sees all of itself and of the context before it (its window, in sliding layers). What is computed
-    of several, at `places`, lies side by side, without padding; of the last layer what is wanted."""
+    """Attention in which each sequence sees all of itself and of its context (its window, in sliding layers). The
+    computed places of all sequences lie side by side without padding; the last layer has the wanted ones alone."""
     sizes, wanted = [len(part.places) for part in parts], [len(part.wanted) for part in parts]
     last = len(network.layers) - 1
 
@@ -390,7 +389,7 @@ def attend_to(network: Network, parts: Sequence[Part], places: Sequence[Tensor])
 
 
 def wanted_of(parts: Sequence[Part]) -> list[int]:
-    """Where what is wanted of each part lies among all that is computed."""
+    """The indices of wanted places among all computed ones."""
     wanted, before = list[int](), 0
     for part in parts:
         index = {place: before + at for at, place in enumerate(part.places)}
@@ -400,7 +399,7 @@ def wanted_of(parts: Sequence[Part]) -> list[int]:
 
 
 def uploaded(lists: Sequence[Sequence[int]], device: torch.device) -> list[Tensor]:
-    """Lists of numbers on a device, int64 each, by one copy that nobody waits for."""
+    """Lists of numbers on a device, int64 each, in one copy that does not block."""
     together = torch.tensor([number for each in lists for number in each], dtype=torch.int64)
     if device.type == "cuda":
         together = together.pin_memory()
@@ -408,7 +407,7 @@ def uploaded(lists: Sequence[Sequence[int]], device: torch.device) -> list[Tenso
 
 
 def chunks(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
-    """The parts in order, as many at a time as may be computed together."""
+    """The parts in order, in groups that may be computed together."""
     start = size = 0
     for at, part in enumerate(parts):
         if at > start and size + len(part.places) > PASS:
@@ -420,7 +419,7 @@ def chunks(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
 
 
 def cache_budget(layers: Sequence[torch.device], reserved_nbytes: int) -> int:
-    """Bytes for keys and values of `layers` that lie there; `reserved_nbytes` of each device are for other things."""
+    """Bytes for keys and values of `layers`; `reserved_nbytes` of each device are for other things."""
     rooms = [_room(device, reserved_nbytes) / count for device, count in Counter(layers).items()]
     return int(min(rooms) * len(layers))
 
@@ -434,11 +433,8 @@ def _room(device: torch.device, reserved_nbytes: int) -> float:
 def window_mask(
     start: int, length: int, first: int, window: int | None, device: torch.device, dtype: torch.dtype
 ) -> Tensor:
-    """Causal mask [1, 1, length, start + length - first] of queries from `start` on over keys from `first` on: what is
-    added to scores, 0 or -inf.
-
-    A position sees itself and what lies before it, `window` positions in all where there is one.
-    """
+    """A causal mask [1, 1, length, start + length - first] for queries from `start` on and keys from `first` on: 0 or
+    -inf, added to scores. A position sees itself and those before it, `window` positions in all where there is one."""
     queries = torch.arange(start, start + length, device=device)[:, None]
     keys = torch.arange(first, start + length, device=device)[None, :]
     mask = keys <= queries

@@ -25,7 +25,7 @@ from engine.common.wire import Wire
 NonNegative = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 _FAST = np.geomspace(0.2, 4.0, 25)
 _SLOW = np.geomspace(0.005, 0.4, 30)
-"""Rates per token that are tried."""
+"""Rates per token that are tried in a fit."""
 
 
 class LengthPrior(Wire, frozen=True, kw_only=True):
@@ -38,17 +38,17 @@ class LengthPrior(Wire, frozen=True, kw_only=True):
     floor: NonNegative
 
     def __call__(self, width: int) -> float:
-        """The mean probability that is usual for a gap this wide, above 0."""
+        """The usual mean probability at a gap of this width, above 0."""
         fast = self.fast * math.exp(-self.fast_rate * width)
         return max(fast + self.slow * math.exp(-self.slow_rate * width) + self.floor, 1e-6)
 
 
 PUBLISHED_PRIOR = LengthPrior(fast=1.0, fast_rate=1.77, slow=0.56, slow_rate=0.06, floor=0.24)
-"""Of LLaDA 8B Base on HumanEval, and used for other models in the paper."""
+"""The constants of LLaDA 8B Base on HumanEval, which the paper uses for other models too."""
 
 
 def fit_prior(usual: Mapping[int, float]) -> LengthPrior:
-    """The prior nearest to the usual confidence at each width, by least squares. Raises ValueError for less than three
+    """The prior closest to the usual confidence at each width, by least squares. Raises ValueError for less than three
     widths."""
     if len(usual) < 3:
         raise ValueError("at least three widths are needed")
@@ -59,7 +59,7 @@ def fit_prior(usual: Mapping[int, float]) -> LengthPrior:
 
 
 def write_prior(prior: LengthPrior, file: Path) -> None:
-    """Keep it where `read_prior` finds it. Raises EngineError; the file is as it was then."""
+    """Write a prior to `file`, where `read_prior` finds it. Raises EngineError; then the file is as before."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as draft:
@@ -84,12 +84,12 @@ def read_prior(file: Path) -> LengthPrior | None:
 
 
 def prior_file(folder: Path, model: str) -> Path:
-    """Where in `folder` the calibration of a model is kept."""
+    """The file in `folder` for the calibration of a model."""
     return folder / "calibration" / (re.sub(r"[^\w.-]+", "--", model).strip("-") + ".json")
 
 
 def _fitted(widths: NDArray[Any], values: NDArray[Any], fast: float, slow: float) -> tuple[float, LengthPrior]:
-    """The best shares for two given rates, none of them negative, with the squared error."""
+    """The best shares for two given rates, none of them negative, and the squared error."""
     columns = np.stack((np.exp(-fast * widths), np.exp(-slow * widths), np.ones_like(widths)), axis=1)
     best = (math.inf, np.zeros(3))
     for count in (1, 2, 3):

@@ -1,10 +1,9 @@
-"""What the families' networks share: modules for weights, rotations, attention, and the way through the layers.
+"""What the families' networks share: modules for weights, rotations, attention, and the pass through the layers.
 
-Modules have the names of transformers' classes, which stay the reference (tests assert equal logits) and are what is
-trained. Serving and training run the passes of this package instead, because both need what the reference can't give:
-ragged batches, many canvases over one context, and keys and values that survive a cropped context.
-
-Who attends to what is not decided here: every layer calls an `Attend`, which owns caches and masks.
+Modules have the names of transformers' classes, which stay the reference (tests assert equal logits). Serving and
+training run the passes of this package, as both need what the reference lacks: ragged batches, many canvases over one
+context, and keys and values that survive a cropped context. Every layer calls an `Attend`, which owns caches and masks
+and decides who sees what.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from engine.models.quantized.int8 import Int8Linear, Int8Together, laid_out
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer index, queries [B, H, Q, D], keys [B, K, T, D], values [B, K, T, D]) -> [B, H, Q, D], H a multiple of K.
-Queries and keys are rotated. Q is T but in the last layer, which is asked for what is wanted alone."""
+Queries and keys are rotated. Q is T except in the last layer, where it is what is wanted."""
 _MOST_TWICE_NBYTES = 256 << 20
-"""Of weights that are kept in a second order, which many rows are multiplied with faster."""
+"""Largest weights that are kept in a second order, which is faster for many rows."""
 _ROWS = 64
-"""Of a gated block in 8 bit, at once: what is inside it stays in the processor's cache."""
+"""Rows of a gated block in 8 bit at once: what is inside it stays in the processor's cache."""
 _FUSED = 64
-"""Ways that a layer is compiled, at the most: each width, for each kind of layers."""
+"""Most variants of a layer that are compiled: each width, for each kind of layers."""
 Rotation = tuple[Tensor, Tensor]
-"""Cosines and sines [B, T, 1, D], the sines with the sign of the half that they are multiplied with."""
+"""Cosines and sines [B, T, 1, D]; the sines have the sign of the half that they are multiplied with."""
 
 ALL = slice(None)
 
@@ -45,11 +44,11 @@ class Activation:
 
     plain: Callable[[Tensor], Tensor]
     fused: tuple[str, str]
-    """oneDNN's names of it and of the way to compute it."""
+    """oneDNN's names of the function and of the way to compute it."""
 
 
 class Linear(nn.Linear):
-    """Made without numbers: to draw them for weights that are read anyway, torch imports its compiler."""
+    """A linear layer without initial numbers: to draw them torch would import its compiler."""
 
     def reset_parameters(self) -> None:
         pass
@@ -59,14 +58,14 @@ class Linear(nn.Linear):
 
 
 class Embedding(nn.Embedding):
-    """The same."""
+    """A table of embeddings without initial numbers."""
 
     def reset_parameters(self) -> None:
         pass
 
 
 class RMSNorm(nn.Module):
-    """Holds the weight [size]; the families differ in how they apply it."""
+    """The weight [size] of an RMS norm; the families differ in how they apply it."""
 
     def __init__(self, size: int, eps: float) -> None:
         super().__init__()
@@ -75,7 +74,7 @@ class RMSNorm(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """A gated block of three matrices, for `feed_forward`."""
+    """The three matrices of a gated block, for `feed_forward`."""
 
     def __init__(self, size: int, inner: int) -> None:
         super().__init__()
@@ -85,14 +84,14 @@ class FeedForward(nn.Module):
 
 
 class Network(ABC):
-    """The passes over one checkpoint's module."""
+    """The passes over a checkpoint's module."""
 
     scale: float | None = None
-    """Of queries by keys; None: one by the root of the head size."""
+    """Factor of queries by keys; None: one by the root of the head size."""
     fused = False
     """Whether what is between attentions is compiled."""
     attends_in: torch.dtype | None = None
-    """The format of queries, keys and values, where it is not that of the hidden states."""
+    """The number format of queries, keys and values, where it differs from the hidden states'."""
 
     def __init__(self, module: Any, layers: Sequence[Any], embeddings: Any) -> None:
         """`module`: ours, or transformers' class of the same shape."""
@@ -105,7 +104,7 @@ class Network(ABC):
         """The same passes over another module of the same shape."""
 
     def lay_out(self) -> None:
-        """Put weights in memory as a step reads them; what is computed stays the same, as long as they do."""
+        """Arrange weights in memory as steps read them fastest. Results are the same, as long as the weights are."""
         groups = self.linear_layers()
         plain = (part for group in groups for part in group if isinstance(part, nn.Linear))
         twice = sum(part.weight.nbytes for part in plain) <= _MOST_TWICE_NBYTES
@@ -127,7 +126,7 @@ class Network(ABC):
         self.attends_in = torch.bfloat16 if narrow else None
 
     def _lay_out_head(self) -> None:
-        """Its rows are looked up by token, too: they stay as they are."""
+        """Arrange the head; its rows are looked up by token as well, so they stay as they are."""
         head = self.module.lm_head
         if isinstance(head, Int8Linear):
             return
@@ -137,7 +136,7 @@ class Network(ABC):
         head.together = held
 
     def of_head(self, hidden: Tensor, tokens: slice | Tensor) -> Tensor:
-        """Products [..., W] of hidden states [..., E] with the head's rows of all tokens or of some, in float32."""
+        """Products [..., W] of hidden states [..., E] with the head's rows of all tokens or some, in float32."""
         head = self.module.lm_head
         size = head.weight.shape[0]
         if isinstance(tokens, slice) and tokens.indices(size) == (0, size, 1):
@@ -150,7 +149,7 @@ class Network(ABC):
         return [layer.mlp for layer in self.layers]
 
     def linear_layers(self) -> list[list[Any]]:
-        """Those with the same input together."""
+        """The linear layers, in groups with the same input."""
         groups: list[list[Any]] = []
         for block in (layer.self_attn for layer in self.layers):
             groups.append([part for part in (block.q_proj, block.k_proj, block.v_proj) if part is not None])
@@ -161,12 +160,12 @@ class Network(ABC):
 
     @property
     def device(self) -> torch.device:
-        """Where embeddings live, and so where ids must be."""
+        """The device of embeddings, and so of ids."""
         return self.embeddings.weight.device
 
     @property
     def devices(self) -> list[torch.device]:
-        """Where each layer is."""
+        """The device of each layer."""
         return [layer.input_layernorm.weight.device for layer in self.layers]
 
     @property
@@ -177,23 +176,23 @@ class Network(ABC):
 
     @property
     def mask_format(self) -> torch.dtype:
-        """Of what masks add to scores."""
+        """The number format of masks."""
         return self.attends_in or self.embeddings.weight.dtype
 
     @abstractmethod
     def head_size(self, index: int) -> int:
-        """Of keys and values in layer `index`."""
+        """The size of a head of keys and values in layer `index`."""
 
     @property
     def kv_shapes(self) -> list[tuple[int, int]]:
-        """Heads of keys and values, and their size, in each layer."""
+        """Number and size of the heads of keys and values in each layer."""
         sizes = [self.head_size(index) for index in range(len(self.layers))]
         rows = [layer.self_attn.k_proj.weight.shape[0] for layer in self.layers]
         return [(count // size, size) for count, size in zip(rows, sizes, strict=True)]
 
     @contextmanager
     def fusing(self, wanted: bool) -> Generator[None]:
-        """Within the block, what is between attentions is compiled, if that is `wanted` and the family can."""
+        """Within the block the code between attentions is compiled, if `wanted` and possible for the family."""
         if not wanted:
             yield
             return
@@ -206,7 +205,7 @@ class Network(ABC):
             self.fused = False
 
     def seen(self, index: int, length: int) -> int:
-        """Tokens of a context of `length` that a canvas after it sees in layer `index`."""
+        """Tokens of a context of `length` that a canvas sees in layer `index`."""
         return length
 
     def attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -222,13 +221,13 @@ class Network(ABC):
 
     @property
     def conditions_by(self) -> Tensor:
-        """The embeddings [V, E] whose averages tell a step what the last one said; [V, 0]: it is not told."""
+        """The embeddings [V, E] that self-conditioning averages; [V, 0]: the model has none."""
         table = self.embeddings.weight
         return table.new_empty(len(table), 0, dtype=torch.float32)
 
     @abstractmethod
     def logits(self, hidden: Tensor, tokens: slice | Tensor = ALL) -> Tensor:
-        """Float32 logits [..., W] of hidden states [..., E], of all tokens or of some."""
+        """Float32 logits [..., W] of hidden states [..., E], for all tokens or some."""
 
     @abstractmethod
     def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -265,9 +264,9 @@ class Network(ABC):
 
 
 def lay_out(parts: Sequence[Any], *, twice: bool, apart: bool = False) -> None:
-    """Let the weights of linear layers over the same input lie side by side, so that one product is enough; in float32
-    on a processor column by column, which few rows are multiplied with a third faster, and if they may be there `twice`
-    also in the order that is the fastest for many, there `apart` or together. What is packed lies as it is."""
+    """Put the weights of linear layers over the same input side by side, for one product. In float32 on a processor
+    they are stored by columns, which is a third faster for few rows; if they may be there `twice`, also in the fastest
+    order for many rows, `apart` or together. Packed weights stay as they are."""
     held = parts[0].__dict__.pop("together", None)
     if all(isinstance(part, Int8Linear) for part in parts):
         # It shares what was laid out before with a module that shares its weights.
@@ -296,7 +295,7 @@ def lay_out(parts: Sequence[Any], *, twice: bool, apart: bool = False) -> None:
 
 
 def side_by_side(parts: Sequence[Any], hidden: Tensor) -> Sequence[Tensor]:
-    """What each of several linear layers makes of the same input."""
+    """The outputs of several linear layers over the same input."""
     together = getattr(parts[0], "together", None)
     if together is None:
         return [part(hidden) for part in parts]
@@ -306,7 +305,7 @@ def side_by_side(parts: Sequence[Any], hidden: Tensor) -> Sequence[Tensor]:
 
 
 def joined(parts: Sequence[Any], hidden: Tensor) -> Tensor:
-    """What several linear layers make of the same input, side by side in one tensor."""
+    """The outputs of several linear layers over the same input, side by side in one tensor."""
     together = getattr(parts[0], "together", None)
     if together is None:
         return torch.cat([part(hidden) for part in parts], dim=-1)
@@ -317,7 +316,7 @@ def joined(parts: Sequence[Any], hidden: Tensor) -> Tensor:
 
 
 def alone(part: Any, hidden: Tensor) -> Tensor:
-    """What one linear layer makes of an input of its own."""
+    """The output of one linear layer."""
     return side_by_side((part,), hidden)[0]
 
 
@@ -339,7 +338,7 @@ def _gated_in_8_bit(block: Any, rows: Tensor, activation: Activation) -> Tensor:
 
 
 def _gated_in_order(block: Any) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Gate, up and down, where all are there in the order and the one format that is the fastest."""
+    """The matrices of a gated block (gate, up, down), if all are in the fastest order and in one format."""
     held: list[Any] = [getattr(part, "together", None) for part in (block.gate_proj, block.down_proj)]
     faster: list[Tensor | None] = [each for together in held if type(together) is tuple for each in together[3]]
     match [each for each in faster if each is not None]:
@@ -350,7 +349,7 @@ def _gated_in_order(block: Any) -> tuple[Tensor, Tensor, Tensor] | None:
 
 
 def bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """What a bool mask (True attends) adds to scores, 0 or -inf: made once, not by torch in each layer."""
+    """A bool mask (True attends) as 0 or -inf, added to scores: made once, not by torch in each layer."""
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -torch.inf)
 
 
@@ -362,7 +361,7 @@ def frequencies(size: int, theta: float, share: float = 1.0, factor: float = 1.0
 
 
 def rotation(positions: Tensor, radians: Tensor, dtype: torch.dtype) -> Rotation:
-    """Of positions [B, T]."""
+    """The rotation of positions [B, T]."""
     angles = positions[:, :, None, None].float() * radians.to(positions.device)
     cos, sin = angles.cos(), angles.sin()
     return torch.cat((cos, cos), dim=-1).to(dtype), torch.cat((-sin, sin), dim=-1).to(dtype)

@@ -1,4 +1,4 @@
-"""Contexts that are read into a cache piece by piece, by models with a causal encoder."""
+"""Encodes contexts piece by piece, for models with a causal encoder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PiecewisePrefill(Capabilities):
     cache: KVCache
     later: Sequence[int] = ()
     owner: object = None
-    """Whose contexts it relies on, where others with other weights share its cache."""
+    """Identifies whose contexts it uses, where models with other weights share its cache."""
 
     @property
     def prefill(self) -> Self:

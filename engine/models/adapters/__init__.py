@@ -1,1 +1,1 @@
-"""Low-rank adapters as files: what was learnt of one folder, beside the weights that it was learnt with."""
+"""Low-rank adapters: what tuning learnt of one folder, kept beside the model's own weights."""

@@ -1,4 +1,5 @@
-"""A model with an adapter: weights of its own where pairs lie, all others shared with the model alone."""
+"""Applies an adapter to a model. Layers with pairs get weights of their own; the tuned model shares all others with the
+base."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from engine.models.products import in_bfloat16
 from engine.models.quantized.layers import PackedLinear
 
 MOST_MERGED_NBYTES = 256 << 20
-"""Of weights that may be there once more for each adapter; where it would be more, pairs are multiplied with on their
-own, as they are where weights are packed."""
+"""Most bytes of weights that are kept once more for an adapter. Above that, and where weights are packed, pairs are
+multiplied separately."""
 
 M = TypeVar("M", bound=CanvasModel[Any])
 
@@ -40,8 +41,8 @@ def with_adapter(model: M, adapter: Adapter) -> M:
 
 @torch.inference_mode()
 def with_pairs(model: M, pairs: Mapping[str, Pair], scale: float, info: ModelInfo | None = None) -> M:
-    """The model with W + scale * B A for the weights W of each layer that `pairs` name. The model alone stays as it is,
-    and neither relies on contexts that the other has read. Raises ModelError where a pair fits no layer."""
+    """The model with W + scale * B A in place of the weights W of each layer that `pairs` name. The base stays as it
+    is, and neither uses contexts that the other has encoded. Raises ModelError where a pair fits no layer."""
     module = twin(model.network.module)
     layers = {name: _layer(module, name, pair) for name, pair in pairs.items()}
     merged_nbytes = sum(layer.weight.nbytes for layer in layers.values() if isinstance(layer, nn.Linear))

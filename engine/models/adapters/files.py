@@ -1,8 +1,6 @@
-"""An adapter's directory: peft's files and names, so that other tools read it, and `dg_lsp.json` with what it is for.
-
-peft itself is not used: it knows nothing of weights that lie side by side, nor of an encoder and a decoder that are
-one.
-"""
+"""An adapter's directory: peft's files and names, so that other tools can read it, and `dg_lsp.json` with its metadata.
+peft itself is not used: it does not know layers that lie side by side, nor an encoder and a decoder with the same
+weights."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from engine.models.checkpoints.directory import METADATA_FILE
 
 CONFIG_FILE, WEIGHTS_FILE = "adapter_config.json", "adapter_model.safetensors"
 _ROOT = "base_model.model."
-"""Before a module's name in peft's keys."""
+"""The prefix of a module's name in peft's keys."""
 Pair = tuple[Tensor, Tensor]
 """A [R, K] and B [N, R]: the layer's weights [N, K] become W + alpha / R * B A."""
 
@@ -33,7 +31,7 @@ Pair = tuple[Tensor, Tensor]
 class Adapter:
     metadata: AdapterMetadata
     tensors: dict[str, Pair]
-    """By the names of the layers in the base's own network."""
+    """Pairs by the names of the layers in the base's network."""
 
 
 def write_adapter(directory: Path, adapter: Adapter) -> None:
@@ -95,7 +93,7 @@ def _keyed(adapter: Adapter) -> dict[str, Tensor]:
 
 
 def _config(adapter: Adapter) -> dict[str, object]:
-    """What peft wants to know."""
+    """The adapter_config.json that peft expects."""
     return {
         "peft_type": "LORA",
         "task_type": None,

@@ -22,13 +22,13 @@ from engine.models.canvas_model import CanvasModel
 
 _log = logging.getLogger(__name__)
 MOST_LOADED = 4
-"""Adapters in memory at once; the one unused for longest goes first."""
+"""Most adapters in memory; the least recently used one goes first."""
 _MOST_FOLDERS = 256
-"""Of which it is remembered what serves them."""
+"""Most folders of which it is remembered what serves them."""
 SHORT_S = 60.0
-"""Until an adapter is tried again that there was no memory for."""
+"""Seconds until an adapter is tried again for which there was no memory."""
 _SETTLES_NS = 100_000_000
-"""A folder that changed more recently may change again without a newer time."""
+"""A folder that changed less than this ago may change again without a newer time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +43,14 @@ class Adapters:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.used: tuple[AdapterUse, ...] = ()
-        """Of the adapters that requests came for, newest last; replaced as a whole."""
+        """Use of the adapters that requests came for, newest last; replaced as a whole."""
         self._stamp: int | None = None
         self._known: list[_Known] = []
         self._damaged: list[AdapterUse] = []
         self._serving: dict[str, _Known | None] = {}
         self._loaded: OrderedDict[tuple[Path, float], Model] = OrderedDict()
         self._failed: dict[tuple[Path, float], float] = {}
-        """Until when each is not tried again."""
+        """When each of these may be tried again."""
         self._told: set[str] = set()
 
     @property
@@ -59,8 +59,8 @@ class Adapters:
         return (self.model, *self._loaded.values())
 
     def model_for(self, folder: str) -> Model:
-        """The model for a request from a folder: that of the adapter which was trained on it, or on the nearest folder
-        above it. What can't be used costs no answer: then it is the model alone, and `used` says why."""
+        """The model for a request from a folder: with the adapter that was trained on it or on the nearest folder above
+        it. Where that adapter can't be used, the model without one answers, and `used` says why."""
         if not folder or not isinstance(self.model, CanvasModel):
             return self.model
         self._look()

@@ -1,4 +1,4 @@
-"""A pair of thin matrices beside a frozen layer, in training and where it is served.
+"""A pair of thin matrices beside a frozen layer, in training and in serving.
 
 Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models" (2021).
 """
@@ -12,12 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 ADAPTED = re.compile(r"\.layers\.[0-9]+\.(self_attn|mlp)\.[a-z]+_proj$")
-"""Attention and dense blocks. Experts, their router and self-conditioning stay as they are: what each of them sees of
-a small repository is too little to learn from."""
+"""The layers with pairs: those of attention and dense blocks. Experts, their router and self-conditioning have none:
+each of them sees too little of a small repository to learn from it."""
 
 
 class LowRankLinear(nn.Module):
-    """A frozen linear layer of weights W, and beside it a pair: W x + scale * B (A x)."""
+    """A frozen linear layer with weights W and a pair beside it: W x + scale * B (A x)."""
 
     def __init__(self, base: nn.Module, a: Tensor, b: Tensor, scale: float) -> None:
         """a [R, K], b [N, R]. They are kept in float32 whatever the base: a step of training is too small for the
@@ -30,7 +30,7 @@ class LowRankLinear(nn.Module):
 
     @property
     def weight(self) -> Any:
-        """Of the frozen layer: the shape and the format are those of the whole."""
+        """The weights of the frozen layer, whose shape and format are those of the whole."""
         return self.base.weight
 
     def forward(self, hidden: Tensor) -> Tensor:

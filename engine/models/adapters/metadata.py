@@ -22,25 +22,25 @@ from engine.models.checkpoints.directory import METADATA_FILE, Checkpoint, weigh
 VERSION = 1
 _LOCK = "lock"
 NEW, OLD = ".new", ".old"
-"""After the name of a directory that is being written, and of one that gives way to it."""
+"""Suffixes of a directory that is being written, and of one that is being replaced."""
 _ENDS = 1 << 20
-"""Bytes at either end of a file of weights that tell it from others."""
+"""Bytes at either end of a file of weights that go into its fingerprint."""
 _MOST_JSON_NBYTES = 1 << 20
 _NAME_CHARS = 48
-"""Of a folder's name that its adapter's has: more goes in front than a file system may take after it."""
+"""Most characters of a folder's name in the name of its adapter, which gets a prefix as well."""
 
 
 class AdapterFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Measured on filled gaps. Shares in [0, 1]; None where nothing could be measured."""
+    """Figures of filled gaps: shares in [0, 1], None where nothing could be measured."""
 
     gaps: int
     exact: float | None
     similarity: float | None
     clean: float | None
-    """Those that add no syntax problem."""
+    """Share of fills that add no syntax problem."""
     silent: float | None
     forwards: float | None
-    """Passes a fill."""
+    """Forward passes a fill."""
     p50_ms: float | None
 
 
@@ -49,22 +49,22 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     fingerprint: str
-    """Of the weights that it belongs to: see `fingerprint_of`."""
+    """The fingerprint of the weights that it belongs to: see `fingerprint_of`."""
     folder: str
-    """Absolute: it serves what lies in it."""
+    """The absolute path of the folder that it serves."""
     commit: str | None
     created: Annotated[float, msgspec.Meta(ge=0, le=4e9)]
-    """Seconds since 1970."""
+    """Time in seconds since 1970."""
     rank: Annotated[int, msgspec.Meta(ge=1)]
     alpha: float
     before: dict[str, AdapterFigures]
-    """On "held out" gaps of the folder, and on others "outside" it."""
+    """Figures of the model before: on "held out" gaps of the folder, and on others "outside" it."""
     after: dict[str, AdapterFigures]
     max_steps: int
     sure: float
-    """The sampler's, fitted anew: see engine.models.base.Sampling."""
+    """The sampler's `sure` (see engine.models.base.Sampling), fitted anew."""
     threshold: float | None
-    """How sure it has to be of what is shown unasked; None: as the model."""
+    """Least confidence of what is shown without being requested; None: the model's own."""
     on: bool
     """Whether it is active: one that gained nothing is saved but disabled."""
     version: int = VERSION
@@ -76,8 +76,8 @@ def adapters_dir() -> Path:
 
 
 def all_adapters() -> list[Path]:
-    """The directories of all adapters, by name; one that was being replaced when the disk or the power went is as it
-    was before. Raises EngineError where they can't be listed."""
+    """The directories of all adapters, by name. One whose replacement was cut off is put back first. Raises EngineError
+    where they can't be listed."""
     try:
         if not adapters_dir().is_dir():
             return []
@@ -108,7 +108,7 @@ def unfinished() -> list[str]:
 
 
 def fingerprint_of(checkpoint: Checkpoint) -> str:
-    """Sixteen hexadecimal digits that identify weights, without reading all of large ones."""
+    """Sixteen hexadecimal digits that identify weights; large files are not read whole."""
     digest = hashlib.sha256()
     of_gguf = {tensor.file for tensor in checkpoint.tensors} if checkpoint.fields else set[Path]()
     for path in sorted(of_gguf or weight_files(checkpoint.path, checkpoint.name)):
@@ -134,7 +134,7 @@ def read_metadata(directory: Path) -> AdapterMetadata:
 
 @contextmanager
 def readable(directory: Path) -> Generator[None]:
-    """Raises ModelError for what can't be read."""
+    """Check that a folder can be read. Raises ModelError."""
     try:
         yield
     except (OSError, NotRead, ValueError) as error:
@@ -168,8 +168,8 @@ def switch_adapter(directory: Path, *, on: bool) -> None:
 
 @contextmanager
 def claimed(work: Path) -> Generator[None]:
-    """Within the block nobody else makes or removes the adapter that is made in the folder `work`. Raises BadInput
-    where somebody does."""
+    """Within the block no other process makes or removes the adapter of the folder `work`. Raises BadInput where one
+    does."""
     work.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = FileLock(work / _LOCK, blocking=False)
     try:

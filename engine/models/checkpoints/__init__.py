@@ -1,1 +1,1 @@
-"""Weights on disk: published formats, the catalogue, downloads, and what fits the memory."""
+"""Weights on disk: published formats, the catalogue, downloads, and what fits into memory."""

@@ -1,4 +1,4 @@
-"""Which models there are on this machine, and which one a name means. Never touches the network."""
+"""Lists the models on this machine, and finds the one that a name means. Never uses the network."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from engine.models.registry import UnknownFamily
 
 BUNDLED_PATH = Path(__file__).parents[2] / "weights" / BUNDLED
 _USUAL = ("q4_k_m", "q8_0", "q5_k_m", "q6_k", "q4_0")
-"""What is taken where none is named, the first that there is."""
+"""What is taken of several GGUF files where none is named: the first of these."""
 _PART = re.compile(r"-[0-9]{5}-of-[0-9]{5}$")
 _HUB_ID = re.compile(r"\w[\w.-]{,95}/\w[\w.-]{,95}")
 
 
 class NotCached(ModelError):
-    """A model is not in the cache, or only a part that does not tell what it is."""
+    """A model is not in the cache, or so little of it that its family is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +34,14 @@ class Cached:
 
     checkpoints: tuple[Checkpoint, ...]
     damaged: tuple[str, ...]
-    """What is wrong with each of the others that dg-lsp could run, or with the cache itself."""
+    """The faults of models that dg-lsp could run, or of the cache itself."""
     others: int
-    """Models of other families, and downloads that have not come as far as to tell."""
+    """Number of models of other families, and of downloads that have barely begun."""
 
 
 def find(name: str) -> Checkpoint:
-    """The model that "bundled", a coder of the catalogue, a directory, a GGUF or a Hub id means. Raises ModelError."""
+    """The model with this name: "bundled", a coder of the catalogue, a directory, a GGUF or a Hub id. Raises
+    ModelError."""
     if name == BUNDLED:
         return bundled()
     folder = folder_here(name)
@@ -63,12 +64,12 @@ def coder_named(name: str) -> PublishedCoder | None:
 
 
 def models_dir() -> Path:
-    """Where pulled files lie; it may not exist yet."""
+    """The folder of pulled files; it may not exist yet."""
     return data_dir() / "models"
 
 
 def coder_file(coder: PublishedCoder) -> Path:
-    """Where the file of a coder is. Raises NotCached where it is not there."""
+    """The file of a coder. Raises NotCached where it is missing."""
     path = models_dir() / coder.file
     if not path.is_file():
         raise NotCached(f"{coder.name} is not on this machine: run `dg-lsp pull {coder.name}` first.")
@@ -83,8 +84,8 @@ def bundled() -> Checkpoint:
 
 
 def folder_here(name: str) -> Path | None:
-    """The directory or GGUF of this machine that a name of the user's means, if it means one. Raises ModelError for
-    another file."""
+    """The directory or GGUF on this machine with this name, None where there is none. Raises ModelError for another
+    file."""
     try:
         path = Path(name).expanduser()
         is_file = path.is_file()
@@ -112,14 +113,14 @@ def is_hub_id(name: str) -> bool:
 
 
 def tagged(name: str) -> tuple[str, str]:
-    """A Hub id, and what names one of its GGUF files: OWNER/MODEL:q8_0."""
+    """A name such as OWNER/MODEL:q8_0 as a Hub id and what selects one of its GGUF files."""
     hub_id, _, tag = name.partition(":")
     return hub_id, tag
 
 
 def chosen_gguf(files: Iterable[str], tag: str, hub_id: str) -> list[str]:
-    """The files of the GGUF that a tag means, all parts of it, or without one of that which most people take; none
-    where there is no GGUF. Raises ModelError where a tag names none of them, or nothing is named and none is usual."""
+    """The files of one GGUF, with all of its parts: the one that `tag` selects, without a tag the usual one; none where
+    there is no GGUF. Raises ModelError where the tag selects none, or no usual one is there."""
     models: dict[str, list[str]] = {}
     for file in sorted(files):
         if file.lower().endswith(SUFFIX) and not file.lower().startswith("mmproj"):
@@ -139,7 +140,7 @@ def chosen_gguf(files: Iterable[str], tag: str, hub_id: str) -> list[str]:
 
 
 def cached() -> Cached:
-    """What is in the local Hugging Face cache, by name."""
+    """The models in the local Hugging Face cache, by name."""
     from huggingface_hub import CacheNotFound, constants, scan_cache_dir
 
     try:
@@ -164,7 +165,7 @@ def cached() -> Cached:
 
 
 def cached_folder(hub_id: str) -> Path | None:
-    """Where the local Hugging Face cache has the files of what `is_hub_id`, None where it has not."""
+    """The folder of a Hub id's files in the local Hugging Face cache, None where there is none."""
     from huggingface_hub import try_to_load_from_cache
 
     config = try_to_load_from_cache(hub_id, "config.json")
@@ -184,7 +185,7 @@ def _cached_snapshot(hub_id: str, tag: str = "") -> Path:
 
 
 def _snapshot(hub_id: str) -> Path | None:
-    """Where the cache has the newest files of a model that has no config.json."""
+    """The folder of the newest files of a model without a config.json."""
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name
 

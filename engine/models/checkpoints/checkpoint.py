@@ -1,6 +1,4 @@
-"""What a model directory or a GGUF is: which family runs it, how big it is. Reads JSON and headers only, and imports no
-torch.
-"""
+"""Reads what a model directory or a GGUF is: its family and size. Reads JSON and headers only, and imports no torch."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ def read_checkpoint(path: Path, name: str) -> Checkpoint:
 
 
 def _only_gguf(path: Path) -> bool:
-    """Whether a folder with a config.json has its weights in a GGUF alone."""
+    """Whether a folder with a config.json has weights in a GGUF only."""
     return any(path.glob("*.gguf")) and not any(path.glob("*.safetensors"))
 
 
@@ -86,7 +84,7 @@ def _checkpoint(files: Files, family: Family, tensors: tuple[TensorHeader, ...],
 
 
 def _check_layers(layers: int, tensors: tuple[TensorHeader, ...], said_by: str) -> None:
-    """Before anything of a layer's size is made as often as is said."""
+    """Check the number of layers, before anything is made for each of them."""
     found = {tensor.layer for tensor in tensors} - {None}
     if len(found) != layers or not all(0 <= each < layers for each in found if each is not None):
         raise ModelError(

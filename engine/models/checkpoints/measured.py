@@ -1,4 +1,4 @@
-"""How long suggestions took on this machine: kept for all processes, so that they choose alike. Imports no torch."""
+"""Times of suggestions on this machine, kept for all processes so that they choose alike. Imports no torch."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from engine.common.runtime_paths import data_dir
 from engine.models.checkpoints.coders import CODERS
 
 ENOUGH = 12
-"""Fills that are measured before anything is said of them."""
+"""Fills that are measured before a time is written down."""
 _SHARE = 4
-"""The quickest quarter tells what it takes where nothing else runs."""
+"""One in so many fills, the quickest, tells the time without other work on the machine."""
 _HEEDED_S = 24 * 3600.0
-"""For so long a measurement counts: on another day the machine may be another, or less busy."""
+"""Seconds that a measurement counts: on another day the machine may be another, or less busy."""
 _FILE = "fill-times.json"
 
 
 class FillTimes:
-    """Of the coder that is loaded; what is no published one is not measured."""
+    """Times of fills by the loaded coder; other models are not measured."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._ms: list[float] = []
 
     def add(self, ms: float) -> None:
-        """A fill took so long, waiting for others not counted. After enough of them it is written down."""
+        """Add the time of a fill; waiting for others does not count. After enough of them their time is written down."""
         if self._name not in CODERS or len(self._ms) >= ENOUGH:
             return
         self._ms.append(ms)
@@ -36,7 +36,7 @@ class FillTimes:
 
 
 def measured_ms(name: str) -> float | None:
-    """About what a suggestion took here lately; None: nobody knows."""
+    """The time of a suggestion measured here lately, in milliseconds; None: unknown."""
     try:
         ms, at = map(float, _read().get(name, ()))
     except (TypeError, ValueError):

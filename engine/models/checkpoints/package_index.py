@@ -1,4 +1,5 @@
-"""Files out of Python packages, from the index that pip is configured to ask. Nothing of a package is installed or run.
+"""Fetches files out of Python packages from the index that pip is configured with. Nothing of a package is installed or
+run.
 
 Source: the simple repository API (PEP 503 as HTML, PEP 691 as JSON), pip's documentation of its settings.
 """
@@ -31,15 +32,15 @@ _MOST_LISTING_NBYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSettings:
-    """What pip is configured with."""
+    """pip's settings."""
 
     indexes: tuple[str, ...]
     certificates: str = ""
-    """A file with those that are trusted; empty: the system's."""
+    """A file with trusted certificates; empty: the system's."""
 
 
 def index_settings(environment: Mapping[str, str] = os.environ, files: Sequence[Path] | None = None) -> IndexSettings:
-    """Of the environment, else of pip.conf, else PyPI."""
+    """pip's settings from the environment, else from pip.conf, else for PyPI."""
     configured = _configured(_config_files(environment) if files is None else files)
 
     def said(name: str) -> str:
@@ -69,7 +70,7 @@ def find_wheel(package: str, settings: IndexSettings) -> str:
 
 
 def open_url(url: str, settings: IndexSettings, headers: Mapping[str, str]) -> Any:
-    """An answer to read from; a name and password in the address are sent to that host alone. Raises OSError."""
+    """Open an address to read from; a name and password in it are sent to that host alone. Raises OSError."""
     parts = urlsplit(url)
     request = Request(url, headers={"User-Agent": "dg-lsp", **headers})
     if parts.username is not None:
@@ -83,7 +84,7 @@ def open_url(url: str, settings: IndexSettings, headers: Mapping[str, str]) -> A
 
 
 def _with_login(url: str, index: str) -> str:
-    """With the name and password of an index whose host it is."""
+    """An address with the name and password of the index on the same host."""
     parts, own = urlsplit(url), urlsplit(index)
     if own.username is None or (parts.hostname, parts.port) != (own.hostname, own.port):
         return url
@@ -91,7 +92,7 @@ def _with_login(url: str, index: str) -> str:
 
 
 def _config_files(environment: Mapping[str, str]) -> list[Path]:
-    """The last ones overrule the first ones."""
+    """pip's configuration files; later ones override earlier ones."""
     home = Path("~").expanduser()
     if sys.platform == "win32":
         places = [Path(environment.get("APPDATA", home)) / "pip" / "pip.ini", home / "pip" / "pip.ini"]
@@ -119,7 +120,7 @@ def _configured(files: Sequence[Path]) -> dict[str, str]:
 
 
 def _links(page: bytes, kind: str) -> list[tuple[str, str]]:
-    """Names and addresses of files."""
+    """Names and addresses of files on a page of the index."""
     if kind.endswith("json"):
         with suppress(ValueError, KeyError, TypeError):
             return [(each["filename"], each["url"]) for each in json.loads(page)["files"]]

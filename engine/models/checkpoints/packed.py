@@ -1,5 +1,5 @@
-"""Weights in 4 bit as they lie on disk. config.json and the headers alone tell which of three layouts it is; what fits
-none of them exactly is refused before anything else is read.
+"""Weights in 4 bit on disk. config.json and the headers alone tell which of three layouts it is; anything else is
+refused before more is read.
 
 Sources: modelopt's and compressed-tensors' exporters (`nvfp4-pack-quantized`, `pack-quantized`).
 """
@@ -15,7 +15,7 @@ from engine.common.errors import ModelError
 from engine.models.checkpoints.directory import TAKE_INSTEAD, Files, TensorHeader
 
 INT4_GROUP, NVFP4_GROUP = 32, 16
-"""Weights of a row that share a scale."""
+"""Numbers in a row that share a scale."""
 PartRole = Literal["codes", "scales", "zeros", "multiplier", "divisor"]
 """What a stored tensor is for: two weights a byte, the first one in its lower half; a scale a group; the code of zero a
 group; one factor, or one divisor, for all scales."""
@@ -23,13 +23,13 @@ group; one factor, or one divisor, for all scales."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPart:
-    """One of the tensors that a packed weight [N, K] is stored as."""
+    """One of the tensors that hold a packed weight [N, K]."""
 
     name: str
-    """After the name of its layer."""
+    """Its name after that of the layer."""
     dtypes: tuple[str, ...]
     shape: Callable[[int, int], tuple[int, ...]] | None = None
-    """Of N and K; without, it is one number."""
+    """Its shape by N and K; None: a single number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,10 @@ class PackedLayout:
 _FLOATS = ("BF16", "F16", "F32")
 _PLAIN = (*_FLOATS, "F64")
 _UNREAD = ("weight_shape", "input_scale", "input_global_scale", "k_scale", "v_scale")
-"""What shapes say already, and scales of activations, which stay as they are computed here."""
+"""Tensors that are not needed: shapes are known, and activations are not quantized here."""
 _EXPERT = re.compile(r"(.+\.experts)\.(0|[1-9][0-9]*)\.((?:gate|up|down)_proj)\.weight")
 _FUSED = {"gate_proj": "gate_up_proj", "up_proj": "gate_up_proj", "down_proj": "down_proj"}
-"""As transformers stacks experts, rows of the gate first."""
+"""How transformers stacks experts, the rows of the gate first."""
 
 
 def _nvfp4(codes: str, last: str, role: PartRole) -> PackedLayout:
@@ -78,15 +78,14 @@ def _int4(*, symmetric: bool) -> PackedLayout:
 
 
 def packed(files: Files, tensors: list[TensorHeader]) -> list[TensorHeader]:
-    """The tensors as a module has them: the parts of a packed weight as one, and experts that lie one by one as two
-    stacks a layer. Raises ModelError for a layout that is none of the three, and for what does not fit it."""
+    """The tensors of a module: the parts of a packed weight as one tensor, and single experts as two stacks a layer.
+    Raises ModelError for another layout, and for tensors that do not fit it."""
     layout = layout_of(files.config, files.name)
     return tensors if layout is None else _stacked(_gathered(layout, tensors, files.name), files.name)
 
 
 def layout_of(config: Mapping[str, Any], name: str) -> PackedLayout | None:
-    """How a config.json says that weights are packed; None: not at all. Raises ModelError for any other way than the
-    three."""
+    """The layout of a checkpoint's weights by its config.json; None: not packed. Raises ModelError for another one."""
     said = config.get("quantization_config")
     if said is not None and "quant_method" in said:
         return _described(said, name)
@@ -97,7 +96,7 @@ def layout_of(config: Mapping[str, Any], name: str) -> PackedLayout | None:
 
 
 def check_formats(tensors: Sequence[TensorHeader], name: str) -> None:
-    """Raises ModelError for a tensor that is neither packed nor of plain numbers."""
+    """Check number formats. Raises ModelError for a tensor that is neither packed nor of plain numbers."""
     for tensor in tensors:
         if not tensor.pieces and tensor.dtype not in _PLAIN:
             raise ModelError(

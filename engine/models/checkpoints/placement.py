@@ -1,4 +1,4 @@
-"""Where a model's weights go, and in which number format: chosen before anything is read, with the numbers at hand."""
+"""Decides where a model's weights go and in which number format, before anything is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.models.checkpoints.working import CONTEXT, context_for, planned
 from engine.models.formats import formats
 
 _FULL_PRECISION_BYTES = 2 << 30
-"""Up to this size a model runs in float32 on the CPU, where few machines compute fast in bfloat16."""
+"""Largest size in bytes of a model that runs in float32 on the CPU, where few machines are fast in bfloat16."""
 GPU_DTYPE = torch.bfloat16
 
 
@@ -32,18 +32,18 @@ class Machine:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
     device: str
-    """Where embeddings and ids are, as torch names it: "cpu", "cuda:0"."""
+    """The device of embeddings and ids, as torch names it: "cpu", "cuda:0"."""
     layers: tuple[str, ...]
-    """The device of each layer, encoder and decoder alike, as they share their weights."""
+    """The device of each layer; encoder and decoder share their weights."""
     dtype: torch.dtype
     context: int = CONTEXT
-    """Tokens of context that there is room for."""
+    """Tokens of context that fit."""
     int8: bool = False
-    """Whether matrices are kept in 8 bit in whatever format they came: a coder's on a processor that multiplies so."""
+    """Whether matrices are kept in 8 bit: a coder's, on a processor with such products."""
 
     @property
     def split(self) -> bool:
-        """Whether the layers are not all where the embeddings are."""
+        """Whether some layers are on another device than the embeddings."""
         return any(layer != self.device for layer in self.layers)
 
 
@@ -56,7 +56,8 @@ def this_machine() -> Machine:
 
 
 def place(checkpoint: Checkpoint, device: Device, machine: Machine) -> Placement:
-    """GPU before CPU, whole before split. Raises ModelError, with the numbers, when it can't fit."""
+    """Place a model: on a GPU rather than the CPU, on one device rather than several. Raises ModelError, with the
+    numbers, when it does not fit."""
     check_device(device)
     check_cuda(device, bool(machine.gpus))
     placement = _on_gpus(checkpoint, machine) if device != "cpu" else None
@@ -120,7 +121,7 @@ def _spread(parts: Sequence[int], rooms: Mapping[str, int]) -> tuple[str, ...] |
 
 
 def memory_plan(checkpoint: Checkpoint, placement: Placement) -> MemoryPlan:
-    """Of a model where it is placed, over all its devices."""
+    """The memory of a placed model, over all its devices."""
     weights = sum(
         tensor.elements
         if in_8_bit(checkpoint, tensor, device, placement.dtype) or (placement.int8 and len(tensor.shape) == 2)
@@ -134,15 +135,15 @@ def memory_plan(checkpoint: Checkpoint, placement: Placement) -> MemoryPlan:
 
 
 def in_8_bit(checkpoint: Checkpoint, tensor: TensorHeader, device: str, dtype: torch.dtype) -> bool:
-    """Whether a tensor that came in full is kept in 8 bit: on a processor beside weights in 4 bit, where it would take
-    as long as all of them."""
+    """Whether a tensor is kept in 8 bit: one stored in full beside weights in 4 bit, on a processor, where it would
+    take as long as all of them."""
     return (
         not tensor.pieces and tensor.is_matrix and device == "cpu" and dtype == torch.bfloat16 and checkpoint.in_4_bit
     )
 
 
 def _parts(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[list[int], int]:
-    """Bytes of each layer, and of what is in none."""
+    """Bytes of each layer, and of all tensors in none."""
     layers = [0] * checkpoint.layers
     rest = 0
     for tensor in checkpoint.tensors:

@@ -1,4 +1,4 @@
-"""Download a model from the Hugging Face Hub into its local cache: safetensors or GGUF, never code or pickle."""
+"""Downloads a model from the Hugging Face Hub into its local cache: safetensors or GGUF, never code or pickle."""
 
 from __future__ import annotations
 
@@ -39,38 +39,38 @@ from engine.models.checkpoints.packed import layout_of
 from engine.models.registry import family_of_type
 
 PATTERNS = ("*.safetensors", "*.json", "*.jinja", "tokenizer.model", "merges.txt")
-"""What is downloaded, from the top folder only: folders hold variants for other programs."""
+"""Files that are downloaded, from the top folder only: other folders hold variants for other programs."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-"""A file's: what is more in one can be a pattern, or a path on some system."""
+"""Names of files that are accepted; other characters can make a pattern, or a path on some system."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _TAG = re.compile(r'(?:W/)?"?[A-Za-z0-9][A-Za-z0-9_.-]*"?')
 _BECOME_PATHS = {"X-Repo-Commit": _COMMIT, "ETag": _TAG, "X-Linked-ETag": _TAG}
-"""What the Hub's library makes names of files of, and the form these headers have."""
+"""Headers that the Hub's library makes paths of, and the form that each must have."""
 _SPARE_NBYTES = 1 << 30
-"""Left free on the disk."""
+"""Bytes left free on the disk."""
 _WORKERS = 2
-"""Files at once. An interruption costs what each of them had, and big files are loaded in parallel by themselves."""
+"""Files at once. An interruption loses what each of them had, and the library loads a large file in parallel anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a download takes, known before it starts."""
+    """The size of a download, known before it starts."""
 
     hub_id: str
     name: str
-    """As it is asked for from now on: the Hub id, with what names one of its files."""
+    """The name to request it by from now on: the Hub id, with what selects one of its files."""
     commit: str
     files: tuple[str, ...]
     download_nbytes: int
-    """Without the files that are in the cache already."""
+    """Bytes to download, without files in the cache."""
     weights_nbytes: int
-    """About what the model takes in memory, in the number format it is stored in."""
+    """About the bytes of the weights in memory, in their stored format."""
     free_nbytes: int
-    """On the disk of the cache."""
+    """Free bytes on the disk of the cache."""
 
 
 def plan_pull(name: str) -> Plan:
-    """Ask the Hub what a model takes; OWNER/MODEL:q8_0 means one of its GGUF files. Raises ModelError for one that
+    """Ask the Hub for the size of a model; OWNER/MODEL:q8_0 means one of its GGUF files. Raises ModelError for one that
     can't be had or run, EngineError offline."""
     hub_id, tag = tagged(name)
     if not is_hub_id(hub_id):
@@ -96,11 +96,11 @@ def plan_pull(name: str) -> Plan:
 
 
 def pull(plan: Plan) -> Checkpoint:
-    """Download what is missing, with a progress bar. A broken connection is taken up where it broke; files that were
-    finished before an interruption are not downloaded again.
+    """Download what is missing, with a progress bar. A broken connection is resumed; files that were finished before an
+    interruption are not downloaded again.
 
-    Raises EngineError where disk or network do not allow it, ModelError where the download turns out not to be a model,
-    and before it where weights are quantized in a way that can't be read.
+    Raises EngineError where disk or network fail, ModelError for weights in an unknown format (before the download),
+    and where the download is not a model.
     """
     if plan.download_nbytes + _SPARE_NBYTES > plan.free_nbytes:
         raise EngineError(
@@ -125,7 +125,7 @@ def pull(plan: Plan) -> Checkpoint:
 
 
 def _distrust_headers() -> None:
-    """From now on, an answer whose headers would lead out of the cache is an EngineError."""
+    """From now on a response whose headers lead out of the cache is an EngineError."""
     session: Any = get_session()
 
     def check(response: Any) -> None:
@@ -148,7 +148,7 @@ def _nonsense(what: str, value: str) -> str:
 
 
 def _our_files(info: ModelInfo, tag: str) -> Mapping[str, int]:
-    """Names and sizes of what would be downloaded: one GGUF where it is named, or where there is nothing else."""
+    """Names and sizes of the files to download: one GGUF where one is named, or where there is nothing else."""
     every = {file.rfilename: file.size or 0 for file in info.siblings or [] if _NAME.fullmatch(file.rfilename)}
     only_gguf = tag or not any(file.endswith(".safetensors") for file in every)
     if only_gguf and (files := chosen_gguf(every, tag, info.id)):

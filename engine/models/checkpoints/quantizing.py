@@ -1,7 +1,7 @@
-"""From a model's weights to a directory that holds them in int4, as compressed-tensors' `pack-quantized`.
+"""Writes a model's weights as int4 into a directory, in the format `pack-quantized` of compressed-tensors.
 
-Nothing is ever held but some rows of one matrix. Each file takes its place when it is whole, so an interruption costs
-one layer, and config.json comes last: what is not whole can't be loaded.
+Only some rows of one matrix are in memory at a time. Each file appears when it is complete, so an interruption costs
+one layer. config.json comes last: an incomplete directory can't be loaded.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from engine.models.quantized.int4 import quantize_int4, stored_int4
 from engine.models.weights import OnPercent, read_tensor
 
 _MATRIX = re.compile(r"(.+\.)(\w+_proj)(?:\.weight)?")
-"""Of attention, dense blocks and experts; a router's is called otherwise."""
+"""Matrices of attention, dense blocks and experts; a router's name differs."""
 _HALVES = {"gate_up_proj": ("gate_proj", "up_proj")}
 _ROWS = 64
-"""Quantized at once; a multiple of eight, whose zeros lie in one word."""
+"""Rows that are quantized at once: a multiple of eight, whose zeros fill one word."""
 _CHUNK_NBYTES = 16 << 20
 _STATE = "quantizing.json"
-"""In a directory that is not finished."""
+"""The file in an unfinished directory."""
 PARTS = {
     "weight_packed": ("I32", 4),
     "weight_scale": ("BF16", 2),
     "weight_zero_point": ("I32", 4),
     "weight_shape": ("I64", 8),
 }
-"""What a matrix is stored as, in this order: formats and their bytes."""
+"""The parts of a stored matrix in this order, with number formats and bytes."""
 _BESIDE = (".json", ".jinja", ".txt", ".model")
 """Small files of a model."""
 _CONFIG: dict[str, Any] = {
@@ -76,18 +76,18 @@ _CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A tensor of the model, and the matrices that it becomes, by their names; none: it stays as it is."""
+    """A tensor of the model and the matrices made of it, by name; none: it is copied."""
 
     header: TensorHeader
     matrices: tuple[tuple[str, TensorHeader], ...] = ()
 
 
 def quantize(checkpoint: Checkpoint, out: Path, on_percent: OnPercent | None = None) -> dict[str, float]:
-    """Write `checkpoint` into the directory `out`, going on where an earlier run was cut off. The relative error of the
-    weights by kind of matrix.
+    """Write `checkpoint` into the directory `out`, going on where an earlier run was cut off. Returns the relative
+    error of the weights by kind of matrix.
 
-    Raises ModelError for weights that are packed already or hold no numbers, BadInput for a directory of something
-    else, or one that can't be written or has no room.
+    Raises ModelError for weights that are packed already or are no numbers, BadInput for a directory with other files,
+    or one that can't be written or is full.
     """
     if any(tensor.pieces for tensor in checkpoint.tensors):
         raise ModelError(f"{checkpoint.name} is in 4 bit already: name the model in bfloat16.")
@@ -121,7 +121,8 @@ def quantize(checkpoint: Checkpoint, out: Path, on_percent: OnPercent | None = N
 
 
 def _begun(checkpoint: Checkpoint, out: Path) -> dict[str, Any]:
-    """What `out` is made of, and what was lost in each file that is finished: squares and those there, by kind."""
+    """What `out` is made of, and for each finished file the sums of squared errors and of squares, by kind of
+    matrix."""
     stats = [(file.name, file.stat()) for file in weight_files(checkpoint.path, checkpoint.name)]
     made_of = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
     try:
@@ -140,7 +141,7 @@ def _keep(out: Path, done: dict[str, Any]) -> None:
 
 
 def _planned(checkpoint: Checkpoint) -> dict[str, list[Source]]:
-    """Sources by the file they go to: one for what is in no layer, then one a layer."""
+    """Sources by the file they go to: one for tensors in no layer, then one a layer."""
     loaded = {(tensor.file, tensor.offset) for tensor in checkpoint.tensors}
     stored = [tensor for file in weight_files(checkpoint.path, checkpoint.name) for tensor in read_header(file)]
     # What is not loaded here, parts for pictures above all, may serve other programs.
@@ -170,7 +171,7 @@ def _matrices(tensor: TensorHeader) -> Iterator[tuple[str, TensorHeader]]:
 
 
 def _write(file: Path, sources: Sequence[Source], model: str) -> dict[str, list[float]]:
-    """A safetensors file, tensor by tensor; squares lost and squares there, by kind of matrix."""
+    """Write a safetensors file, tensor by tensor. Returns sums of squared errors and of squares, by kind of matrix."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     at = 0
     for name, dtype, shape, nbytes in _becoming(sources):
@@ -187,7 +188,7 @@ def _write(file: Path, sources: Sequence[Source], model: str) -> dict[str, list[
 
 
 def _contents(sources: Sequence[Source], lost: dict[str, list[float]], model: str) -> Iterator[bytes | memoryview]:
-    """The bytes of the tensors that are written; what is read for them is of `model`."""
+    """The bytes of the tensors to write, read from `model` one by one."""
     with reading(model):
         for source in sources:
             if not source.matrices:
@@ -200,7 +201,7 @@ def _contents(sources: Sequence[Source], lost: dict[str, list[float]], model: st
 
 
 def _becoming(sources: Sequence[Source]) -> Iterator[tuple[str, str, tuple[int, ...], int]]:
-    """Names, formats, shapes and bytes of the tensors that are written, in their order."""
+    """Names, formats, shapes and bytes of the tensors to write, in order."""
     for source in sources:
         if not source.matrices:
             yield source.header.name, source.header.dtype, source.header.shape, source.header.nbytes

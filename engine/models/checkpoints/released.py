@@ -1,4 +1,4 @@
-"""Released checkpoints that fill gaps: what they take, what they are good for, and which one suits a machine.
+"""Released checkpoints that fill gaps: their sizes, their uses, and which one suits a machine.
 
 Parameters and bytes follow from the published sizes (config.json; weights in bfloat16, unless files are smaller).
 Imports no torch.
@@ -14,9 +14,9 @@ from engine.common.sizes import binary_bytes
 from engine.models.checkpoints.working import CONTEXT, Sizes, context_for, planned
 
 _BYTES = 2
-"""Of a parameter in bfloat16."""
+"""Bytes of a parameter in bfloat16."""
 _INT4_BYTES = 4.75 / 8
-"""Of a packed one: groups of 32 have a scale in bfloat16 and a zero in a byte."""
+"""Bytes of a packed parameter: groups of 32 have a scale in bfloat16 and a zero in a byte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,34 +31,34 @@ class Released:
     """Its length strategy."""
     good_for: str
     packed_nbytes: int = 0
-    """On disk, where it is not all in bfloat16."""
+    """Bytes on disk, where not all is in bfloat16."""
     layer_parameters: int = 0
-    """Of those that `dg-lsp quantize` packs; 0: nobody has to."""
+    """Number of parameters that `dg-lsp quantize` packs; 0: it can't."""
 
     @property
     def download_nbytes(self) -> int:
-        """On disk, and about what the weights take in memory."""
+        """Bytes on disk, about those of the weights in memory."""
         return self.packed_nbytes or self.parameters * _BYTES
 
     @property
     def memory(self) -> MemoryPlan:
-        """To run with as it is, on a GPU."""
+        """Memory to run it as it is, on a GPU."""
         return planned(self.download_nbytes, self.sizes)
 
     @property
     def quantized_memory(self) -> MemoryPlan:
-        """To run with in 4 bit, made by `dg-lsp quantize`."""
+        """Memory to run it in 4 bit, after `dg-lsp quantize`."""
         rest = self.parameters - self.layer_parameters
         return planned(int(self.layer_parameters * _INT4_BYTES) + rest * _BYTES, self.sizes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """What to run on a card with room for it."""
+    """What to run on a card with enough memory."""
 
     released: Released
     quantized: bool = False
-    """Made four bits wide after it was pulled."""
+    """Whether `dg-lsp quantize` is applied after the download."""
 
     @property
     def memory(self) -> MemoryPlan:
@@ -66,7 +66,7 @@ class Preset:
 
     @property
     def summary(self) -> str:
-        """The model, why, and what to type."""
+        """The model, the reason, and the commands."""
         hub_id, own = self.released.hub_id, self.released.hub_id.rpartition("/")[2] + "-int4"
         pull = f"`dg-lsp pull {hub_id}`"
         if self.quantized:
@@ -183,13 +183,13 @@ def known(hub_id: str) -> Released | None:
 
 
 def recommended(gpu_nbytes: Sequence[int]) -> Preset | None:
-    """The best one that one of the GPUs has free memory for; None: none, or there is no GPU."""
+    """The best one that fits into the free memory of a GPU; None: there is none, or no GPU."""
     most = max(gpu_nbytes, default=0)
     return next((each for each in PRESETS if each.memory.total <= most), None)
 
 
 def advice(gpu_nbytes: Sequence[int]) -> str:
-    """Which model to use on a machine with so much free GPU memory, why, and how to get it."""
+    """The model for a machine with so much free GPU memory, the reason, and the commands."""
     best, most = recommended(gpu_nbytes), max(gpu_nbytes, default=0)
     if best is not None:
         context = context_for(best.released.sizes, most - best.memory.total)

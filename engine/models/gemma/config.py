@@ -1,4 +1,4 @@
-"""What the files of a DiffusionGemma checkpoint say, without torch: sizes from config.json, and its tensors."""
+"""Reads the files of a DiffusionGemma checkpoint without torch: sizes from config.json, and its tensors."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _KNOWN: dict[str, tuple[object, ...]] = {
     "hidden_activation": ("gelu_pytorch_tanh",),
     "use_bidirectional_attention": (None, "vision"),
 }
-"""What else a text_config may say, where it says it: anything other would change the computation."""
+"""Other fields of a text_config, with the only value that each may have: another one would change the computation."""
 
 
 class Rope(TypedDict, total=False):
-    """How far the heads of a type of layer are turned."""
+    """The rotation of heads in a type of layer."""
 
     rope_type: str
     rope_theta: Required[Positive]
@@ -62,7 +62,8 @@ class GemmaConfig:
 
 
 def read_config(config: dict[str, Any], name: str) -> GemmaConfig:
-    """Raises ModelError for what can't be computed, ValidationError for a value of another type or out of range."""
+    """The sizes in a config.json. Raises ModelError for what can't be computed, ValidationError for a value of another
+    type or out of range."""
     text: dict[str, Any] = config["text_config"]
     rope: dict[str, dict[str, Any]] = text.get("rope_parameters") or _ROPE
     check_fields(text, _KNOWN, name)
@@ -91,13 +92,13 @@ def read_config(config: dict[str, Any], name: str) -> GemmaConfig:
 
 
 def layers(config: dict[str, Any]) -> int:
-    """How many layers encoder and decoder share."""
+    """The number of layers that encoder and decoder share."""
     text: dict[str, Any] = config.get("text_config") or {}
     return int(text.get("num_hidden_layers", 0))
 
 
 def loaded(tensors: list[TensorHeader]) -> tuple[TensorHeader, ...]:
-    """All tensors but vision parts, and those of an encoder that repeat the decoder's."""
+    """The tensors to load: all but vision parts, and those of an encoder that repeat the decoder's."""
     names = {tensor.name for tensor in tensors}
     return tuple(
         tensor
@@ -108,14 +109,15 @@ def loaded(tensors: list[TensorHeader]) -> tuple[TensorHeader, ...]:
 
 
 def our_name(tensor: str) -> str | None:
-    """Where a stored tensor belongs; encoder and decoder share their weights, whichever of them a file names."""
+    """The name of a stored tensor in our module; encoder and decoder share their weights, whichever of them a file
+    names."""
     if tensor.startswith(_VISION):
         return None
     return tensor if tensor.endswith(_SCALE) else tensor.replace(_ENCODER, _DECODER, 1)
 
 
 def stand_in(tensor: str) -> str:
-    """The same tensor of the decoder for one of the encoder, and the other way round."""
+    """The decoder's tensor for one of the encoder, and the other way round."""
     prefixes = (_ENCODER, _DECODER) if tensor.startswith(_ENCODER) else (_DECODER, _ENCODER)
     return tensor.replace(*prefixes, 1)
 

@@ -35,7 +35,7 @@ from engine.models.weights import OnPercent, load_weights
 Keep = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]
 """(layer, new keys, new values) -> keys and values from the context's first token on."""
 _ON_PROCESSOR = 256
-"""Tokens that it reads at once: of those after, none needs to see anything, and larger tensors are given back to the
+"""Tokens of a reading that are computed at once: later ones don't see them, and larger tensors are given back to the
 system each time."""
 REUSE = Reuse(steps=8, near=4, share=0.75, shared=False)
 RELEASED = Sampling(
@@ -47,7 +47,7 @@ _DISCOVER_WIDTHS = (24, 96)
 
 class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
     _latest: Read | None = None
-    """What was scored last, by a model that goes on from it."""
+    """The last scored reading, which decoding goes on from."""
 
     def __init__(self, network: GemmaNetwork, info: ModelInfo, prompt: TokenPrompt | ChatPrompt) -> None:
         super().__init__(network, info, prompt, REUSE)
@@ -73,7 +73,7 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
 
     @property
     def reads(self) -> None:
-        """Positions are rotations, which know no end."""
+        """None: positions are rotations, which have no end."""
         return None
 
     @property
@@ -112,7 +112,8 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         return self.network.decode(ids, positions, attend, signal, wanted)
 
     def signal(self, parts: Sequence[Part], ids: Tensor) -> Tensor | None:
-        """Soft embeddings where it is open, the token's own embedding elsewhere, zeros for a part without."""
+        """Soft embeddings of open positions, the token's own embedding of others, zeros for a canvas without
+        predictions."""
         signals = [part.signal for part in parts if part.signal is not None]
         if not signals:
             return None
@@ -129,8 +130,8 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
 
     @torch.inference_mode()
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
-        """Log-probabilities of each gap under the causal encoder, and of what tells whether it fits: that it ends
-        there, if it was learnt where gaps end, else what of the suffix is read with it."""
+        """Log-probabilities by the causal encoder: of each gap, and of what tells whether it fits. That is the token
+        that ends a gap, if the model has one, else the suffix."""
         known, end = own(context), self.info.end_id
         tail = tuple(suffix[:SCORED_SUFFIX]) if end is None else (end,)
         rows = [(*gap, *tail) for gap in gaps]
@@ -156,8 +157,7 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
 
     @torch.inference_mode()
     def widths(self, context: Context, suffix: Sequence[int]) -> dict[int, float]:
-        """Probability of each width that the model tells apart of a gap between `context` and a pinned `suffix`, in one
-        forward pass."""
+        """The probability of each width of a gap between `context` and a pinned `suffix`, in one forward pass."""
         known = own(context)
         query = Reading.of(known, suffix, ())
         hidden = self._followed(query, partial(known.store.followed, known.length), query.question)
@@ -166,16 +166,16 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
 
     @property
     def causal(self) -> Self:
-        """The encoder, with the head."""
+        """The encoder with the head."""
         return self
 
     @property
     def ends(self) -> frozenset[int]:
-        """Nothing, of a model that never learnt where a gap ends."""
+        """The token that ends a gap; none for a model without one."""
         return frozenset(() if self.info.end_id is None else (self.info.end_id,))
 
     def begin(self, context: Context, suffix: Sequence[int] = (), written: Sequence[int] = ()) -> GapText:
-        """What of it was scored just now, with others, is not read again."""
+        """The text of a gap. What was scored just now, with others, is not read again."""
         known, latest = own(context), self._latest
         reading = Reading.of(known, None if self.info.end_id is None else suffix, [written])
         text = GapText(reading=reading, store=known.store.copy(known.length))
@@ -188,7 +188,7 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
 
     @torch.inference_mode()
     def check(self, text: Text, tree: DraftTree, canvas: int | None = None) -> Tensor:
-        """Of what follows the text in its gap, and each token of the tree."""
+        """Logits of what follows the text in its gap, and each token of the tree."""
         assert isinstance(text, GapText)
         reading, last = text.reading.with_tree(tree), text.last
         hidden = text.last if last is not None and not tree.ids else self._drafts_read(text, reading)
@@ -197,7 +197,7 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         return self.network.logits(hidden)
 
     def _drafts_read(self, text: GapText, reading: Reading) -> Tensor:
-        """States [1 + N, E] of a text's last token and the drafts of a reading that goes on from it."""
+        """States [1 + N, E] of a text's last token and of the drafts after it."""
         first = len(text.reading.ids) - (text.last is None)
         keep = partial(text.store.update, reading.length + text.read)
         hidden = self._followed(reading, keep, first, text.read)[0]
@@ -211,12 +211,12 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         return None
 
     def cost(self, rows: int) -> float:
-        """oneDNN multiplies so many at the least."""
+        """oneDNN multiplies at least so many rows."""
         return linear_cost(max(rows, LEAST_ROWS))
 
     @torch.inference_mode()
     def accept(self, text: Text, path: Sequence[int]) -> GapText:
-        """A text goes on in one way alone: what was checked before is no use any more."""
+        """A text goes on in one way: its last check can't be used again."""
         assert isinstance(text, GapText)
         return text.accept(path)
 
@@ -230,8 +230,8 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
 
     @torch.inference_mode()
     def _read(self, ids: Sequence[int], again: int = 0) -> tuple[EncodedContext, Tensor]:
-        """The encoded context, and the hidden state [1, 1, E] of its last token, if that was read now; the last `again`
-        tokens are, whatever is known."""
+        """The encoded context, and the hidden state [1, 1, E] of its last token if that was read now; the last `again`
+        tokens are always read."""
         store, known = self.cache.open(ids, self.owner)
         last = torch.empty(0)
         most = _ON_PROCESSOR if self.network.device.type == "cpu" else PASS
@@ -245,7 +245,7 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         return context, last
 
     def _encode(self, tokens: Tensor, start: int, keep: Keep) -> Tensor:
-        """Hidden state [1, 1, E] of the last of tokens [1, T], as what is wanted are keys and values."""
+        """Encode tokens [1, T] for their keys and values; returns the hidden state [1, 1, E] of the last one."""
         device, length = tokens.device, tokens.shape[1]
         positions = torch.arange(start, start + length, device=device).expand(tokens.shape)
         dtype = self.network.mask_format
@@ -256,8 +256,8 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         return self._after_masks(tokens, positions, masks, keep, torch.tensor([length - 1], device=device))
 
     def _followed(self, reading: Reading, keep: Keep, wanted: int, read: int = 0) -> Tensor:
-        """Hidden states [1, T - wanted, E] of a reading's T tokens, from the place `wanted` on; the first `read` tokens
-        are kept already."""
+        """Hidden states [1, T - wanted, E] of a reading's tokens from `wanted` on; keys and values of its first `read`
+        tokens are there."""
         device = self.network.device
         ids = torch.tensor([reading.ids[read:]], device=device)
         positions = torch.tensor(reading.positions[read:], device=device)
@@ -272,8 +272,8 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
     def _after_masks(
         self, ids: Tensor, positions: Tensor, masks: Mapping[bool, Tensor], keep: Keep, wanted: Tensor
     ) -> Tensor:
-        """Hidden states [1, W, E] of the places `wanted` [W] of ids [1, T]; `masks`, of sliding layers and of others,
-        are over the last keys."""
+        """Hidden states [1, W, E] of the places `wanted` [W] of ids [1, T]. `masks`: for sliding layers and for others,
+        over the last keys."""
 
         def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             keys, values = keep(index, key, value)
@@ -287,8 +287,7 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
 
 
 def laid_out(checkpoint: Checkpoint, placement: Placement) -> tuple[ModelInfo, TokenPrompt | ChatPrompt]:
-    """All of a checkpoint but its weights: what it says of itself, and how requests are laid out for it. Raises
-    ModelError."""
+    """A checkpoint without its weights: its description, and the layout of requests for it. Raises ModelError."""
     tokenizer, config = read_tokenizer(checkpoint), read_config(checkpoint.config, checkpoint.name)
     vocabulary = read_vocabulary(tokenizer, config.vocab_size, checkpoint.name)
     info = _info(checkpoint, placement, config, vocabulary)
@@ -304,7 +303,7 @@ def own(context: Context) -> EncodedContext:
 
 
 def _each(flags: Sequence[bool], lists: Sequence[Sequence[int]]) -> list[bool]:
-    """A flag of a list for each of its items."""
+    """A flag for each item of a list."""
     return [flag for flag, items in zip(flags, lists, strict=True) for _ in items]
 
 
@@ -334,7 +333,7 @@ def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, voc
 
 
 def _sampling(published: dict[str, Any]) -> Sampling:
-    """Of a generation_config.json and what dg_lsp.json adds to it."""
+    """The settings in a generation_config.json, and those that dg_lsp.json adds."""
     bound = (published.get("sampler_config") or {}).get("entropy_bound")
     said = {**published, "max_steps": published.get("max_denoising_steps"), "entropy_bound": bound}
     names = ("max_steps", "t_min", "t_max", "entropy_bound", "stability_threshold", "confidence_threshold")

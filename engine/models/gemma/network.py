@@ -1,4 +1,4 @@
-"""DiffusionGemma: an encoder that reads a context causally, and a decoder over canvases that shares its weights."""
+"""DiffusionGemma: an encoder that reads a context causally, and a decoder over canvases with the same weights."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from engine.models.products import linear
 from engine.models.quantized.layers import PackedWeights
 
 _GELU_CUBIC, _GELU_SCALE = 0.044715, 2 * math.sqrt(2 / math.pi)
-"""Of the approximation by tanh."""
+"""Constants of GELU's approximation by tanh."""
 
 
 def _gelu(gate: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ class GemmaLayer(nn.Module):
 
 
 class GemmaAttention(nn.Module):
-    """Projections and norms of one layer; with full attention values are keys before their norm."""
+    """Projections and norms of one layer. With full attention the values are the keys before their norm."""
 
     def __init__(self, config: GemmaConfig, index: int) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class GemmaAttention(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """A decoder's layer with a scale of its own."""
+    """A decoder's layer with its own scale."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ class GemmaNetwork(Network):
         return self._run(self.decoder, _normed(hidden, None, block.pre_norm.eps), positions, attend, wanted)
 
     def logits(self, hidden: Tensor, tokens: slice | Tensor = ALL) -> Tensor:
-        """Soft-capped float32 logits [..., W] of hidden states [..., E], of all tokens or of some."""
+        """Soft-capped float32 logits [..., W] of hidden states [..., E], for all tokens or some."""
         cap = self.module.final_logit_softcapping
         logits = self.of_head(hidden, tokens)
         if logits.device.type != "cpu":
@@ -204,7 +204,7 @@ class GemmaNetwork(Network):
         return self.scaled(logits.softmax(dim=-1, dtype=torch.float32).to(table.dtype) @ table)
 
     def scaled(self, embeddings: Tensor) -> Tensor:
-        """Embeddings [..., E], or averages of them, as the layers take them."""
+        """Embeddings [..., E], or averages of them, scaled for the layers."""
         return embeddings * self._embedding_scale()
 
     def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -271,7 +271,7 @@ def _fused_after() -> Callable[..., Tensor]:
 
 
 def _mixed(layer: Any, hidden: Tensor, count: int) -> Tensor:
-    """What the `count` likeliest experts of each token make of hidden states [N, E], by their shares."""
+    """The output of the `count` likeliest experts of each token for hidden states [N, E], by their shares."""
     router, experts = layer.router, layer.experts
     scores = router.proj(_normed(hidden, None, layer.input_layernorm.eps) * router.scale * hidden.shape[-1] ** -0.5)
     shares, chosen = scores.softmax(dim=-1, dtype=torch.float32).topk(count, dim=-1)
@@ -289,7 +289,7 @@ def _mixed(layer: Any, hidden: Tensor, count: int) -> Tensor:
 
 
 def _grouped(states: Tensor, weights: Tensor | PackedWeights, sizes: Tensor) -> Tensor:
-    """States [S, I], `sizes` [X] of them for each of X experts, times the weights [X, O, I] of theirs."""
+    """States [S, I], `sizes` [X] of them for each expert, times the experts' weights [X, O, I]."""
     if isinstance(weights, PackedWeights):
         return weights.grouped(states, sizes)
     if states.device.type == "cuda":
@@ -300,6 +300,6 @@ def _grouped(states: Tensor, weights: Tensor | PackedWeights, sizes: Tensor) -> 
 
 
 def _is_dense(layer: Any) -> bool:
-    """A checkpoint without experts is written as one tiny expert whose output norm is zero: it adds exactly nothing."""
+    """Whether a layer has no experts: then it is written with one tiny expert whose output norm is zero."""
     weight: nn.Parameter = layer.post_feedforward_layernorm_2.weight
     return weight.device.type != "meta" and not bool(weight.any())

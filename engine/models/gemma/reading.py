@@ -1,4 +1,4 @@
-"""A gap as the causal encoder reads it after a context: see engine.models.prompts.layout."""
+"""How the causal encoder reads a gap after a context: see engine.models.prompts.layout."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ NOTHING = DraftTree(ids=(), parents=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Tokens that follow a context, none of which anybody else sees: what stands after a gap and the question how wide
-    it is, where that is asked, and for each of several texts the last token of the context once more, then the text."""
+    """Tokens after a context that no later text sees: the text after the gap and the question for its width, where that
+    is asked; then for each of several texts the context's last token once more, and the text."""
 
     length: int
     """Tokens of context."""
     ids: tuple[int, ...]
     positions: tuple[int, ...]
     texts: tuple[int, ...]
-    """The number of the text that a token belongs to, from 1 on; 0: it comes before all of them."""
+    """The number of the text of each token, from 1 on; 0: before all texts."""
     tree: DraftTree = NOTHING
-    """Drafts after the last text, whose tokens are the last ones here."""
+    """Drafts after the last text; they are the last tokens here."""
 
     @classmethod
     def of(cls, known: EncodedContext, pinned: Sequence[int] | None, texts: Sequence[Sequence[int]]) -> Reading:
-        """`pinned`: what stands after the gap; None: nothing is asked before the texts."""
+        """A reading of texts. `pinned`: the text after the gap; None: the width is not asked for."""
         last, length = known.store.ids[known.length - 1], known.length
         query = [] if pinned is None else question(pinned, length)
         parts = [query, *(reading(text, last, length) for text in texts)]
@@ -43,11 +43,11 @@ class Reading:
 
     @property
     def question(self) -> int:
-        """Its place in `ids`; -1 where nothing is asked."""
+        """The place of the question in `ids`; -1: there is none."""
         return self.texts.count(0) - 1
 
     def with_tokens(self, tokens: Sequence[int]) -> Reading:
-        """With so many more of the last text."""
+        """The same with more tokens of the last text."""
         first, number, count = self.positions[-1] + 1, self.texts[-1], len(tokens)
         return replace(
             self,
@@ -57,7 +57,7 @@ class Reading:
         )
 
     def with_tree(self, tree: DraftTree) -> Reading:
-        """With drafts of how the last text goes on."""
+        """The same with drafts after the last text."""
         number, last = self.texts[-1], self.positions[-1]
         return replace(
             self,
@@ -68,8 +68,9 @@ class Reading:
         )
 
     def mask(self, read: int, window: int | None, device: torch.device, dtype: torch.dtype) -> Tensor:
-        """What is added to scores [1, 1, T - read, S + T], 0 or -inf: each token sees what is before it, but no other
-        text; those of a text see the last token of the context once. S tokens of context are in the window of any."""
+        """What is added to scores [1, 1, T - read, S + T], 0 or -inf: a token sees what is before it, except other
+        texts and, from within a text, the context's last token at its first place. `S`: tokens of context in the
+        window."""
         first = 0 if window is None else max(0, self.length - window)
         own, texts = torch.tensor([self.positions, self.texts], device=device)
         keys = torch.cat((torch.arange(first, self.length, device=device), own))
@@ -87,18 +88,18 @@ class Reading:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class GapText:
-    """Tokens that are written in a gap one after the other."""
+    """A text that is being written in a gap."""
 
     reading: Reading
-    """Has one text."""
+    """The reading, which has this text alone."""
     store: KeyValues
-    """Its own, with keys and values of the context."""
+    """Its own store, with keys and values of the context."""
     read: int = 0
-    """Tokens of the reading that stand after the context there."""
+    """Tokens of the reading that are in the store."""
     last: Tensor | None = None
-    """State [1, E] of the last token, where it is known."""
+    """State [1, E] of the last token, if known."""
     checked: tuple[DraftTree, Tensor] = (NOTHING, torch.empty(0))
-    """The drafts after it there, and their states [N, E]."""
+    """The drafts in the store after it, and their states [N, E]."""
 
     @property
     def written(self) -> tuple[int, ...]:
@@ -110,7 +111,7 @@ class GapText:
         return self.last is not None
 
     def accept(self, path: Sequence[int]) -> GapText:
-        """With the drafts at `path`; raises ValueError for what is none."""
+        """The text with the drafts at `path`. Raises ValueError for what is no path."""
         tree, hidden = self.checked
         check_path(tree, path)
         if not path:
@@ -123,7 +124,7 @@ class GapText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What was computed of a reading, for who goes on from one of its texts."""
+    """A computed reading, from any of whose texts decoding can go on."""
 
     context: list[int]
     reading: Reading
@@ -133,7 +134,7 @@ class Read:
     """States [1, T, E] of its texts."""
 
     def places(self, context: Sequence[int], begun: Reading) -> list[int] | None:
-        """Where all of `begun`, which has one text, stands in it, if it does."""
+        """The places of `begun`, which has one text, in this reading; None where it is not in it."""
         texts, count = self.reading.texts, len(begun.ids)
         if self.context != context:
             return None

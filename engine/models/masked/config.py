@@ -1,6 +1,7 @@
-"""From a published config.json to an architecture that transformers has: Qwen2's or Llama's, with the causal mask off.
+"""Turns a published config.json into an architecture that transformers has: Qwen2's or Llama's, with the causal mask
+off.
 
-What these files may say is known; anything else is refused with the field named, as it would change the computation.
+Fields with another value than the known ones are refused by name, as they would change the computation.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Architecture:
     norm_eps: Positive
     rope_theta: Positive
     rope_factor: Positive = 1.0
-    """By which positions are stretched, in each frequency alike."""
+    """Factor by which positions are stretched, the same in each frequency."""
     tied: bool
     """Whether the head is the embedding table."""
 
@@ -46,9 +47,9 @@ _PLAIN: dict[str, tuple[object, ...]] = {
     "attention_bias": (False, True),
     "mlp_bias": (False,),
 }
-"""What a config in the manner of transformers may say, where it says it."""
+"""Fields of a config in the manner of transformers, with the only values that each may have."""
 _BIASED = ("Dream", "qwen2")
-"""Types whose queries, keys and values have a bias, though their config.json does not say so."""
+"""Types whose queries, keys and values have a bias that their config.json does not mention."""
 _OLMO: dict[str, tuple[object, ...]] = {
     "activation_type": ("silu",),
     "alibi": (False,),
@@ -65,7 +66,7 @@ _OLMO: dict[str, tuple[object, ...]] = {
     "rope": (True,),
     "scale_logits": (False,),
 }
-"""The same for LLaDA's, which descends from OLMo's."""
+"""The same for a config of LLaDA, which descends from OLMo."""
 _OLMO_FIELDS = {
     "hidden_size": "d_model",
     "intermediate_size": "mlp_hidden_size",
@@ -74,7 +75,7 @@ _OLMO_FIELDS = {
     "num_key_value_heads": "n_kv_heads",
     "tie_word_embeddings": "weight_tying",
 }
-"""What it calls them."""
+"""LLaDA's names of fields."""
 _OLMO_NAMES = (
     (r"^model\.transformer\.wte\.", "model.embed_tokens."),
     (r"^model\.transformer\.ln_f\.", "model.norm."),
@@ -90,8 +91,8 @@ _OLMO_NAMES = (
 
 
 def our_name(tensor: str) -> str | None:
-    """The name that transformers' classes give to a tensor of a published file; None for what its older versions wrote
-    beside the weights."""
+    """The name of a published tensor in transformers' classes; None for buffers that older versions wrote beside the
+    weights."""
     if tensor.endswith("rotary_emb.inv_freq"):
         return None
     for pattern, name in _OLMO_NAMES:
@@ -102,8 +103,8 @@ def our_name(tensor: str) -> str | None:
 
 
 def read_architecture(config: dict[str, Any], name: str) -> Architecture:
-    """What config.json describes. Raises ModelError, naming the field that is missing, unknown or contradictory, and
-    ValidationError for a value of another type or out of range."""
+    """The architecture in a config.json. Raises ModelError, naming the field that is missing, unknown or contradictory,
+    and ValidationError for a value of another type or out of range."""
     olmo = config.get("model_type") == "llada"
     check_fields(config, _OLMO if olmo else _PLAIN, name)
     fields = _OLMO_FIELDS if olmo else {}
@@ -151,7 +152,7 @@ def read_architecture(config: dict[str, Any], name: str) -> Architecture:
 
 
 def _rope_theta(config: dict[str, Any]) -> object:
-    """Where transformers writes it today, or where it wrote it before."""
+    """The base of rotations, from where transformers writes it now, or wrote it before."""
     today: dict[str, Any] = config.get("rope_parameters") or {}
     return today.get("rope_theta") or config.get("rope_theta", 10000.0)
 

@@ -1,4 +1,4 @@
-"""What the files of a masked-diffusion coder say, without torch: which of the published ones it is, and its tokens."""
+"""Reads the files of a masked-diffusion coder without torch: which published one it is, and its tokens."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from engine.models.masked.config import Architecture, our_name, read_architectur
 from engine.models.masked.published import PUBLISHED, Published
 
 OWN_TYPE = "masked_llama"
-"""What the recipe of this repository writes: a Llama without the causal mask, with metadata of its own."""
+"""The type that this repository's recipe writes: a Llama without the causal mask, with its own metadata."""
 MODEL_TYPES = (*dict.fromkeys(each.model_type for each in PUBLISHED), OWN_TYPE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """A checkpoint, with the ids of the tokens that mean something."""
+    """A checkpoint, with the ids of its special tokens."""
 
     architecture: Architecture
     published: Published
@@ -33,7 +33,8 @@ class Described:
 
 
 def described(files: Files) -> Described:
-    """Raises ModelError for a config or a tokenizer that is unknown or contradicts itself."""
+    """The description of a checkpoint. Raises ModelError for a config or a tokenizer that is unknown or contradicts
+    itself."""
     added = added_tokens(files.path, files.name)
     published = _published(files, added)
     architecture = read_architecture(files.config, files.name)
@@ -57,12 +58,12 @@ def described(files: Files) -> Described:
 
 
 def is_masked(files: Files) -> bool:
-    """Whether a checkpoint has a mask token: without one, these classes write from left to right."""
+    """Whether a checkpoint has a mask token: without one it is a left-to-right model."""
     return "masked" in files.metadata or _found(files, added_tokens(files.path, files.name)) is not None
 
 
 def loaded(tensors: list[TensorHeader]) -> tuple[TensorHeader, ...]:
-    """All of them, under the names of transformers' classes."""
+    """All tensors, under the names of transformers' classes."""
     return tuple(replace(tensor, name=name) for tensor in tensors if (name := our_name(tensor.name)) is not None)
 
 

@@ -31,22 +31,22 @@ from engine.models.weights import OnPercent, load_weights
 
 REUSE = Reuse(steps=4, near=8, share=0.5, shared=True)
 ENDS = 4
-"""Tokens at either end of a gap that are guessed to score it: a gap of the wrong width shows there."""
+"""Tokens at either end of a gap that are predicted to score it: a wrong width shows there."""
 SUFFIX = 8
-"""Suffix tokens after the gap that are guessed."""
+"""Suffix tokens after the gap that are predicted."""
 TURNS = 2
-"""Passes for one gap: each hides every second of the guessed tokens, so that all of them have neighbours."""
+"""Passes to score one gap: each hides every second of the tokens to predict, so that all of them have neighbours."""
 _MAX_STEPS = 128
-"""Steps of a canvas, one token each at the least; a wider gap takes several a step."""
+"""Most steps of a canvas; a wider gap takes several tokens a step."""
 _EXPAND_FROM = 64
-"""Slots that a gap starts with under `expand`."""
+"""Slots of a gap at first under `expand`."""
 _CALIBRATED_WIDTHS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-"""Widths that are looked at first under `calibrated`."""
+"""Widths that are tried first under `calibrated`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, kw_only=True)
 class TextContext:
-    """What stands before a gap; nothing of it can be computed yet, as it looks at the gap, too."""
+    """The text before a gap. None of it can be computed in advance, as it sees the gap."""
 
     ids: tuple[int, ...]
 
@@ -77,7 +77,7 @@ class Masked(CanvasModel[MaskedNetwork]):
 
     @property
     def reads(self) -> int:
-        """Tokens of context and canvas that it was trained to read."""
+        """Tokens of context and canvas that it was trained on."""
         return self.info.context_limit
 
     def encode(self, ids: Sequence[int]) -> TextContext:
@@ -101,7 +101,7 @@ class Masked(CanvasModel[MaskedNetwork]):
 
     @torch.inference_mode()
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
-        """Pseudo-likelihood of each gap's ends and of the first suffix tokens, each guessed from what is around it."""
+        """Pseudo-likelihood of each gap's ends and of the first suffix tokens, each predicted from its surroundings."""
         known, mask = _own(context), self.info.noise.mask_id
         assert mask is not None
         guesses: list[tuple[list[float], Part, list[int]]] = []
@@ -132,7 +132,7 @@ class Masked(CanvasModel[MaskedNetwork]):
 
 
 def sampling_of(published: Published) -> Sampling:
-    """Its sampler, with our bound on the steps of a canvas."""
+    """The sampler, with our bound on the steps of a canvas."""
     return Sampling(
         max_steps=_MAX_STEPS,
         t_min=published.temperature,

@@ -12,22 +12,22 @@ from engine.models.tokenizer import PromptLayout
 from engine.models.vocabulary import Vocabulary
 
 _SUFFIX_SHARE, _SNIPPET_SHARE = 0.25, 0.15
-"""Of what the model can read. Half of it is before the gap, the gap has the rest of the other half."""
+"""Shares of what the model can read. Half of it is before the gap; the gap has what is left of the other half."""
 
 
 class MaskedPrompt(PromptLayout):
     def __init__(
         self, tokenizer: Tokenizer, vocabulary: Vocabulary, described: Described, *, cut_anywhere: bool
     ) -> None:
-        """`cut_anywhere`: the model was trained on texts cut inside tokens."""
+        """`cut_anywhere`: whether the model was trained on texts cut inside tokens."""
         super().__init__(tokenizer, vocabulary, described.published.context)
         self._begin = () if described.begin is None else (described.begin,)
         self._end = (described.end,) if described.published.ends_suffix else ()
         self._cut_anywhere = cut_anywhere
 
     def lay_out(self, request: FillRequest, limit: int | None = None) -> Prompt:
-        """The context ends at the gap or a token before it; as much suffix as there is room for is pinned. `limit`: of
-        all that is read, in place of the checkpoint's own."""
+        """The context ends at the gap or a token before it; as much suffix as fits is pinned. `limit`: tokens in all,
+        in place of the checkpoint's own."""
         limit = limit or self._limit
         room = int(limit * _SUFFIX_SHARE)
         suffix, complete = self.after(request, room)

@@ -1,7 +1,7 @@
-"""What is published about masked-diffusion coders and their config.json does not say.
+"""Facts about published masked-diffusion coders that their config.json does not have.
 
-Their own Python code is never run: what it does differently from Qwen2 or Llama is this table. Each entry names where
-its facts are from. Token ids are not in it: they are read from the tokenizer's files by the names given here.
+Their Python code is never run; this table says how it differs from Qwen2 or Llama, each entry with its source. Token
+ids are read from the tokenizer's files by the names given here.
 """
 
 from __future__ import annotations
@@ -10,28 +10,29 @@ from engine.common.wire import Wire
 
 
 class Published(Wire, frozen=True, kw_only=True):
-    """One released checkpoint, or several that only their weights tell apart."""
+    """A released checkpoint, or several that differ in their weights alone."""
 
     title: str
     model_type: str
-    """Of config.json."""
+    """The `model_type` in config.json."""
     mark: str = ""
-    """A token that only this tokenizer has; entries without one come after those with."""
+    """A token that only this tokenizer has. Entries without one come after those with."""
     mask: str
     shifted: bool
-    """Whether the logits at a position predict the next one, as in the left-to-right model it was made from."""
+    """Whether the logits at a position predict the next one, as in the left-to-right model that it was made from."""
     context: int
-    """Tokens it was trained to read, gap included."""
+    """Tokens that it was trained to read, gap included."""
     end: str
-    """Ends a text, and fills what is unused."""
+    """Ends a text, and fills unused positions."""
     begin: str = ""
     """Stands before the prefix; empty: nothing does."""
     ends_suffix: bool = False
-    """Whether `end` stands after a suffix that reaches the end of the file."""
+    """Whether `end` follows a suffix that reaches the end of the file."""
     expand: str = ""
-    """The token that asks for two slots instead of its own; where there is one, `end` in a gap gives up its slot."""
+    """The token that asks for two slots in place of its own. With it, `end` in a gap gives up its slot."""
     requests_first: bool = False
-    """Whether a gap finds its width before it takes text; as published, whatever is surest comes first."""
+    """Whether a gap finds its width before it takes text; the published loop takes the surest token, whichever it
+    is."""
     temperature: float
     top_p: float
     entropy_bound: float
@@ -40,8 +41,8 @@ class Published(Wire, frozen=True, kw_only=True):
 
 _ONE_A_STEP = 0.0
 _SEVERAL = 0.1
-"""Their authors take as many tokens a step as the step count asks for; the bound takes those that hardly depend on each
-other (arXiv:2505.24857, where 0.1 cost no accuracy on code)."""
+"""The authors accept as many tokens a step as the number of steps requires; the bound accepts those that hardly depend
+on each other (arXiv:2505.24857, where 0.1 cost no accuracy on code)."""
 
 PUBLISHED = (
     # Ids: <|mask|> 151666, <|expand|> 151667, <|beginoftext|> 151665, <|endoftext|> 151643.

@@ -1,4 +1,4 @@
-"""The tokenizers of masked-diffusion coders: all tokens that were added to a vocabulary are control tokens."""
+"""Tokenizers of masked-diffusion coders. All tokens that were added to a vocabulary are control tokens."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from engine.models.tokenizer import settled
 _QWEN_PIECES = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-"""How Qwen2 cuts a text before its merges: https://github.com/QwenLM/Qwen/blob/main/tokenization_note.md"""
+"""Qwen2's split of a text before merging: https://github.com/QwenLM/Qwen/blob/main/tokenization_note.md"""
 
 
 def read_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
-    """Raises ModelError."""
+    """The tokenizer of a model directory. Raises ModelError."""
     with reading(f"The tokenizer of {checkpoint.name}"):
         file = checkpoint.path / "tokenizer.json"
         return settled(_from_one_file(checkpoint) if file.exists() else _from_vocabulary(checkpoint))

@@ -12,7 +12,7 @@ from engine.common.newlines import with_line_feeds
 from engine.common.wire import Wire
 
 NEAR_CHARS = 256
-"""Characters on either side of the gap that are looked at; more would cost time and tell no cases apart."""
+"""Characters on either side of a gap that are compared; more would cost time and distinguish no cases."""
 _BRACKET = re.compile(r"[()\[\]{}]")
 _UNFINISHED = re.compile(r"[^\w\s)\]}\"'`;.!?]\s*\Z")
 
@@ -23,7 +23,7 @@ class Slip(Wire, frozen=True, kw_only=True):
     at: int
     """Index in the answer's tokens."""
     text: str
-    """Stands there instead; one ASCII character."""
+    """The wrong text; one ASCII character."""
 
 
 class Case(Wire, frozen=True, kw_only=True, dict=True):
@@ -39,18 +39,18 @@ class Case(Wire, frozen=True, kw_only=True, dict=True):
     confidence: float = 0.9999
     """Probability of a revealed token."""
     reveal: int = 4096
-    """Tokens revealed by step, from the left."""
+    """Tokens revealed in a step, from the left."""
     reach: int = 4096
-    """Tokens of an answer at most; a longer one ends with a line that may end a statement, if there is one."""
+    """Most tokens of an answer; a longer one ends with a line that may end a statement, if there is one."""
     delay_ms: float = 0.0
     """Time a step takes."""
     slip: Slip | None = None
     fault: Literal["out_of_memory", "defect"] | None = None
-    """Every step fails."""
+    """What every step fails with."""
 
     @cached_property
     def parts(self) -> tuple[str, str, str]:
-        """Before the gap, the answer, after it, with line feeds, as all that a model is asked about."""
+        """The text before the gap, the answer, and the text after it, with line feeds like all that a model gets."""
         gap = gap_at_markers(with_line_feeds(self.text))
         return gap.prefix, gap.old, gap.suffix
 
@@ -92,7 +92,7 @@ def first_line(text: str) -> str:
 
 
 def _between(case: Case, prefix: str, suffix: str) -> tuple[str, str] | None:
-    """What stands before and between the two in the case's text, where both occur there; nearest to the marked gap."""
+    """The text between the two in the case's text, where both occur in it; of several the nearest to the marked gap."""
     before, answer, after = case.parts
     text = before + answer + after
     whole = len(prefix) < NEAR_CHARS

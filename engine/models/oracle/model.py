@@ -47,9 +47,9 @@ class OracleContext:
     answers: Sequence[Sequence[int]]
     suffix: Sequence[int]
     slipped: bool = False
-    """Whether the slip stood on a canvas already."""
+    """Whether the slip was on a canvas already."""
     mended: bool = False
-    """Whether it has been taken off again."""
+    """Whether the slip was removed."""
 
 
 class Oracle(Capabilities):
@@ -102,8 +102,8 @@ class Oracle(Capabilities):
         return self.vocabulary.text(ids)
 
     def prompt(self, request: FillRequest, limit: int | None = None) -> Prompt:
-        """Instruction, language, suffix, whether one line is wanted, prefix, as far as the oracle looks, whatever the
-        limit."""
+        """Instruction, language, suffix, whether one line is wanted, and prefix, as far as the oracle looks, whatever
+        the limit."""
         near = self.tokenize(request.suffix[:NEAR_CHARS])
         context = [INSTRUCTION, *self.tokenize(request.instruction), LANGUAGE, *self.tokenize(request.language)]
         context += [
@@ -116,7 +116,7 @@ class Oracle(Capabilities):
         return Prompt(context=tuple(context), suffix=tuple(near))
 
     def encode(self, ids: Sequence[int]) -> OracleContext:
-        """Read the gap's surroundings back from the context and look up what is known about them."""
+        """Read the gap's surroundings from the context and look up its answers."""
         language_at, suffix_at, prefix_at = ids.index(LANGUAGE), ids.index(SUFFIX), ids.index(PREFIX)
         one_line = ids[prefix_at - 1] == LINE
         case, answers, in_string = look_up(
@@ -185,7 +185,7 @@ class Oracle(Capabilities):
         return ids
 
     def _target(self, context: OracleContext, canvas: list[int], turn: int, open_: list[bool]) -> list[int]:
-        """What the oracle wants on the canvas: the answer that it resembles most, on a tie one by turns."""
+        """The tokens that the oracle wants on a canvas: of the answer that resembles it most, on a tie by turns."""
         order = [context.answers[(turn + offset) % len(context.answers)] for offset in range(len(context.answers))]
         answer = max(order, key=lambda ids: _agreement(ids, canvas))
         target = _around_fixed(answer, canvas, open_)
@@ -231,7 +231,7 @@ def read_oracle(path: Path) -> Oracle:
 
 
 def _around_fixed(answer: Sequence[int], canvas: Sequence[int], open_: Sequence[bool]) -> list[int]:
-    """The answer laid around what is fixed on a canvas: what does not fill an open stretch leaves slots unused."""
+    """The answer around the fixed positions of a canvas; slots that it does not fill stay unused."""
     front = next((at for at, is_open in enumerate(open_) if not is_open), len(open_))
     if not any(open_[front:]):
         return [*[*answer, *[PAD] * front][:front], *canvas[front:]]
@@ -252,7 +252,7 @@ def _around_fixed(answer: Sequence[int], canvas: Sequence[int], open_: Sequence[
 
 
 def _index_of(part: Sequence[int], ids: Sequence[int], start: int) -> int:
-    """Where a part of some tokens begins; their end where it does not occur."""
+    """The index of a part of some tokens; their length where it does not occur."""
     places = range(start, len(ids) - len(part) + 1)
     return next((at for at in places if list(ids[at : at + len(part)]) == list(part)), len(ids))
 
