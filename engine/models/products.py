@@ -26,17 +26,18 @@ from engine.models.formats import formats, onednn_multiplies
 A = TypeVar("A")
 B = TypeVar("B")
 _NUMBERS = 1 << 19
-"""Of a part: 2 MB in float32."""
+"""Numbers of a part: 2 MB in float32."""
 _ONE_THREAD_PARAMETERS = 64_000_000
-"""Of a model that one thread serves; in between nothing was measured."""
+"""Largest model, in parameters, that one thread serves; between the sizes that were measured it is a guess."""
 _MANY_ROWS = 48
-"""Queries from which on scores that are written down are faster than those that are not."""
+"""Queries from which on it is faster to write scores down."""
 _SCORES = 1 << 18
-"""Written down at a time: 1 MB stays in the cache, and larger pieces are given back to the system each time."""
+"""Scores that are written down at a time: 1 MB stays in the cache, and larger pieces are given back to the system each
+time."""
 LEAST_ROWS = 8
-"""Of states in a product in oneDNN's order: a multiple of it."""
+"""Rows of states in a product in oneDNN's order are filled up to a multiple of it."""
 _FEW_ROWS = 32
-"""Of states, for which weights are put in order."""
+"""Rows of states up to which weights in oneDNN's order are a gain."""
 _PLAIN: Mapping[tuple[str, str], Callable[[Tensor], Tensor]] = {
     ("none", ""): lambda product: product,
     ("gelu", "tanh"): partial(F.gelu, approximate="tanh"),
@@ -44,20 +45,20 @@ _PLAIN: Mapping[tuple[str, str], Callable[[Tensor], Tensor]] = {
 }
 """Activations by their names in oneDNN."""
 _PROGRAMS = "128"
-"""Of oneDNN's, that training keeps."""
+"""Programs of oneDNN that training keeps."""
 
 
 def keep_few_programs() -> None:
-    """Let oneDNN keep few of those that it writes for numbers of rows: in training, where rows are not filled up, they
-    are new in each step, and a thousand take gigabytes. It is heeded before the first product alone."""
+    """Let oneDNN keep few of the programs that it compiles for numbers of rows. In training these numbers are new in
+    each step, and a thousand programs take gigabytes. Has an effect before the first product only."""
     for name in ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
         os.environ.setdefault(name, _PROGRAMS)
 
 
 @contextmanager
 def threads_for(parameters: int, device: str) -> Generator[None]:
-    """Within the block a model of that size has as many threads as make it faster: the products of a small one are over
-    before a second thread has begun to help, and it would wait for it at each."""
+    """Within the block a model of that size has as many threads as make it faster. Products of a small one are over
+    before a second thread begins to help, and each would wait for it."""
     before = torch.get_num_threads()
     if device != "cpu" or parameters > _ONE_THREAD_PARAMETERS or before == 1:
         yield
@@ -70,8 +71,8 @@ def threads_for(parameters: int, device: str) -> Generator[None]:
 
 
 def in_threads(work: Callable[[A], B], parts: Sequence[A]) -> Generator[B]:
-    """Do work for each of some parts, in as many threads as torch has; yields what it returns, in the order in which
-    they end. Of many short operations this is faster than threads within each."""
+    """Run work for each of some parts in as many threads as torch has, and yield the results as they come. For many
+    short operations this is faster than threads within each."""
     before = torch.get_num_threads()
     if before == 1 or len(parts) < 2:
         for part in parts:
@@ -102,8 +103,8 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None, reordered
 
 
 def attended(queries: Tensor, keys: Tensor, values: Tensor, scale: float | None, mask: Tensor | None = None) -> Tensor:
-    """What queries [B, H, T, D] see of keys and values [B, H, S, D]: [B, H, T, D]. `mask` [B or 1, 1, T or 1, S]:
-    bool (True is seen), or what is added to the scores."""
+    """Attention of queries [B, H, T, D] to keys and values [B, K, S, D]: [B, H, T, D]. `mask` [B or 1, 1, T or 1, S]:
+    bool (True is seen), or added to the scores."""
     learnt = any(each.requires_grad for each in (queries, keys, values))
     if queries.shape[2] < _MANY_ROWS or learnt or not _by_head(keys, values):
         return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=scale)
@@ -131,7 +132,7 @@ def linear_by_parts(states: Tensor, weight: Tensor) -> Tensor:
 
 
 def linear_of_parts(states: Tensor, rows: int, parts: Iterator[tuple[int, Tensor]]) -> Tensor:
-    """States [S, K] times a weight of so many rows, which comes in parts [P, K] in float32, each with the number of its
+    """States [S, K] times a weight with so many rows, which comes in float32 parts [P, K], each with the number of its
     first row: [S, N] in float32."""
     states = states.float()
     out = states.new_empty(len(states), rows)
@@ -141,12 +142,12 @@ def linear_of_parts(states: Tensor, rows: int, parts: Iterator[tuple[int, Tensor
 
 
 def part_rows(inputs: int) -> int:
-    """Rows of so many inputs that a part has."""
+    """Rows of a part, for weights with so many inputs."""
     return max(_NUMBERS // inputs, 1)
 
 
 class _ByParts(torch.autograd.Function):
-    """`linear_by_parts` where gradients flow back to the states; the weight is frozen."""
+    """`linear_by_parts` with gradients for the states; the weight is frozen."""
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, weight: Tensor) -> Tensor:
@@ -174,9 +175,9 @@ def prefers_bfloat16(device: str) -> bool:
 
 
 def reordered(weight: Tensor) -> Tensor | None:
-    """A copy of a weight [N, K] in oneDNN's order, for `linear`; None where that is no gain. Of a weight that came in
-    bfloat16 it is in bfloat16, where that is no slower: states are rounded to it as they were when such weights were
-    trained, sums are in float32."""
+    """A copy of a weight [N, K] in oneDNN's order, for `linear`; None where that is no gain. A weight that came in
+    bfloat16 stays in it where that is no slower; states are then rounded to it, as when such weights were trained, and
+    sums are in float32."""
     if weight.device.type != "cpu" or weight.dtype != torch.float32:
         return None
     chosen = formats()
@@ -187,14 +188,14 @@ def reordered(weight: Tensor) -> Tensor | None:
 
 
 def in_bfloat16(weight: Tensor) -> Tensor | None:
-    """A weight in bfloat16, if it came in it: no number is another then."""
+    """A weight in bfloat16, if it came in it, which changes no number."""
     narrow = weight.bfloat16()
     return narrow if torch.equal(narrow.to(weight.dtype), weight) else None
 
 
 def gated(states: Tensor, gate: Tensor, up: Tensor, down: Tensor, activation: tuple[str, str]) -> Tensor:
-    """States [..., K] through a gated block [..., K] of weights that `reordered` made, all of one format. `activation`:
-    oneDNN's names of the gate's function and of the way to compute it, which is done with the product."""
+    """States [..., K] through a gated block [..., K] whose weights `reordered` made, all in one format. `activation`:
+    oneDNN's names of the gate's function and of the way to compute it."""
 
     def block(rows: Tensor) -> Tensor:
         inner = _pointwise(rows, gate, None, activation)
@@ -205,7 +206,7 @@ def gated(states: Tensor, gate: Tensor, up: Tensor, down: Tensor, activation: tu
 
 
 def _by_head(keys: Tensor, values: Tensor) -> bool:
-    """Whether oneDNN is good at products with those of a head: it takes others number by number."""
+    """Whether oneDNN is fast at products with heads of this size: it does others number by number."""
     plain = keys.device.type == "cpu" and keys.dtype == values.dtype == torch.float32
     laid_out = all(each.stride()[2:] == (each.shape[3], 1) for each in (keys, values))
     return plain and laid_out and formats().ordered_float32
@@ -226,9 +227,11 @@ def _multiplied(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _in_even_rows(states: Tensor, dtype: torch.dtype, product: Callable[[Tensor], Tensor]) -> Tensor:
-    """A product [R, N] of states [..., K], in this format, as [..., N] in that of the states. For each number of rows
-    that is new oneDNN writes programs, which takes as long as several products and a megabyte for each weight, and it
-    keeps a thousand: so rows of zeros are put after, to one of few numbers."""
+    """A product [R, N] of states [..., K] in this format, as [..., N] in the format of the states.
+
+    oneDNN compiles programs for each new number of rows, which takes as long as several products and a megabyte for
+    each weight, and it keeps a thousand. So rows of zeros are added up to one of few numbers.
+    """
     rows = states.to(dtype)
     more = missing_rows(states.numel() // states.shape[-1])
     if not more:
@@ -239,7 +242,7 @@ def _in_even_rows(states: Tensor, dtype: torch.dtype, product: Callable[[Tensor]
 
 @cache
 def missing_rows(rows: int) -> int:
-    """Rows to the next number that oneDNN writes programs for: four to eight in each power of two."""
+    """Rows up to the next number that oneDNN compiles programs for: four to eight in each power of two."""
     return -rows % max(LEAST_ROWS, (1 << (rows - 1).bit_length()) // 8)
 
 
@@ -253,12 +256,12 @@ def _pointwise(rows: Tensor, weight: Tensor, bias: Tensor | None, activation: tu
 
 
 def by_parts(weight: Tensor) -> bool:
-    """Whether products with a weight go by parts of it in float32, as its own format is slow here."""
+    """Whether products with a weight go by parts in float32, as its own format is slow here."""
     return weight.dtype == torch.bfloat16 and weight.device.type == "cpu" and not prefers_bfloat16("cpu")
 
 
 def _parts(weight: Tensor) -> Iterator[tuple[int, Tensor]]:
-    """Rows of it in float32, in memory that is used again for the next ones, with the number of the first."""
+    """Groups of rows in float32, each with the number of its first row; their memory is reused for the next group."""
     rows = part_rows(weight.shape[1])
     room = torch.empty(min(rows, len(weight)), weight.shape[1])
     for start in range(0, len(weight), rows):

@@ -1,6 +1,5 @@
-"""The families of models: which one a config.json or a GGUF belongs to. Imports no torch; a family's own code is
-imported when a model of it is opened.
-"""
+"""The list of families, and the family that runs a config.json or a GGUF. Imports no torch; a family's own code is
+imported when a model of it is opened."""
 
 from __future__ import annotations
 
@@ -32,22 +31,22 @@ class Family:
 
     name: str
     model_types: tuple[str, ...]
-    """Of config.json."""
+    """Values of `model_type` in config.json."""
     length: Callable[[Files], LengthStrategy]
-    """How a checkpoint finds the width of a gap. Raises ModelError for one that the family can't run."""
+    """The length strategy of a checkpoint. Raises ModelError for one that the family can't run."""
     layers: Callable[[Files], int]
     loaded: Callable[[list[TensorHeader]], tuple[TensorHeader, ...]]
     """The tensors that are loaded, those of layer N named `....layers.N....`."""
     open: Callable[[Checkpoint, Placement, OnPercent | None], Model]
-    """Load weights and tokenizer, telling how far it has come. Raises ModelError."""
+    """Loads weights and tokenizer, reporting progress. Raises ModelError."""
     laid_out: Callable[[Checkpoint, Placement], tuple[ModelInfo, PromptLayout]] | None = None
-    """The same without weights, for models that a server can run for us; None: none can."""
+    """Opens all but the weights, for models that a server can run; None: no server can."""
     runs: Callable[[Files], bool] = lambda files: True
-    """Whether a checkpoint of one of its types is its own, where several families share a type."""
+    """Whether a checkpoint of one of its types belongs to the family, where several share a type."""
     architectures: tuple[str, ...] = ()
-    """Of GGUF."""
+    """Names of architectures in GGUF."""
     gguf: Callable[[GgufFile], tuple[dict[str, Any], list[TensorHeader]]] | None = None
-    """A GGUF as a config.json, and its tensors under the names of the published class."""
+    """A GGUF as a config.json, with its tensors under the names of the published class."""
 
 
 def family_of_type(model_type: object, name: str) -> Family:

@@ -27,53 +27,53 @@ Hidden = Callable[[Tensor, Tensor, Attend, Tensor | None, Tensor | None], Tensor
 """As `CanvasModel.hidden`."""
 Run = Callable[[], Tensor]
 Capture = Callable[[Run], Run]
-"""Of a function over tensors that stay where they are, makes another that does the same."""
+"""Turns a function over tensors at fixed places into another one that does the same."""
 _log = logging.getLogger(__name__)
 _WIDTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Of what is computed, and of what is seen; a step takes the narrowest that it fits."""
+"""Widths that are computed and seen; a step takes the narrowest that it fits."""
 _MOST_COMPUTED = 512
-"""Tokens. Wider steps take so long that their launches hardly count."""
+"""Most tokens of a step. Wider ones take so long that their launches hardly count."""
 _MOST_CAUSAL_SLOTS = 512
 _FROM_USE = 2
-"""The use of a width at which its graph is made, as that takes as long as a few steps."""
+"""The use of a width at which its graph is made, which takes as long as a few steps."""
 _MOST_GRAPHS = 24
 
 
 class Widths(NamedTuple):
-    """What a graph is made for."""
+    """The sizes that a graph is made for."""
 
     computed: int
-    """Tokens."""
+    """Tokens that are computed."""
     slots: int
-    """Places of keys and values of canvases."""
+    """Places for keys and values of canvases."""
     context: int
-    """Those of what stands before them."""
+    """Places for those of the context before them."""
 
 
 class StaticSteps:
-    """Takes over passes over canvases that stand after one context."""
+    """Runs passes over canvases that stand after one context."""
 
     def __init__(self, network: Network, slots: int, context: int, capture: Capture) -> None:
-        """`slots`: tokens of all canvases of a step at the most; `context`: of what stands before them."""
+        """`slots`: most tokens of all canvases of a step; `context`: most tokens before them."""
         self._network, self._capture = network, capture
         self._slots, self._context = _width(slots), _width(context)
         self._uses = Counter[Widths]()
         self._runs: dict[Widths, Run] = {}
         self._buffers: _Buffers | None = None
         self.compiles = False
-        """Whether what is between attentions is compiled before it is captured, which takes much longer."""
+        """Whether the code between attentions is compiled before it is captured, which takes much longer."""
         self._fails = False
         self.count = 0
-        """Steps that went this way."""
+        """Steps that were run."""
 
     @property
     def widths(self) -> Sequence[Widths]:
-        """What there are graphs for."""
+        """The widths that have graphs."""
         return tuple(self._runs)
 
     @property
     def nbytes(self) -> int:
-        """What keys and values take here."""
+        """Bytes of the keys and values here."""
         places = (
             (self._slots + self._network.seen(index, self._context)) for index in range(len(self._network.layers))
         )
@@ -83,8 +83,8 @@ class StaticSteps:
     def run(
         self, hidden: Hidden, parts: Sequence[Part], ids: Tensor, positions: Tensor, signal: Tensor | None
     ) -> Tensor | None:
-        """Hidden states [1, T, E] of the tokens [1, T] that are computed of the parts, whose keys and values are kept
-        as a usual step keeps them; they hold until the next call. None: the step has to go the usual way."""
+        """Hidden states [1, T, E] of the computed tokens [1, T] of the parts; their keys and values are kept as in a
+        usual step. They hold until the next call. None: the step has to go the usual way."""
         widths = self._widths_of(parts)
         if widths is None or self._fails:
             return None
@@ -125,8 +125,8 @@ class StaticSteps:
 
 
 class _Buffers:
-    """Where graphs find what they compute with. Keys and values of canvases end where those of the context begin, so
-    that both are in one piece for all widths."""
+    """The tensors that graphs compute with. Keys and values of canvases end where those of the context begin, so that
+    both are contiguous for all widths."""
 
     def __init__(self, network: Network, slots: int, context: int) -> None:
         self._network, self._slots = network, slots
@@ -145,13 +145,13 @@ class _Buffers:
             for _ in range(2)
         )
         self._context: Callable[[], Context | None] = lambda: None
-        """Whose keys and values are here."""
+        """The context whose keys and values are here."""
 
     def fill(
         self, widths: Widths, parts: Sequence[Part], ids: Tensor, positions: Tensor, signal: Tensor | None
     ) -> None:
-        """Take what a step computes with. What it is padded with is its first token once more: the same is computed
-        again, written to the same places, and routed to the same experts."""
+        """Take the input of a step. It is padded with its first token: the same is computed again, written to the same
+        places, and routed to the same experts."""
         most, tokens = widths.computed, ids.shape[1]
         for buffer, given in ((self._ids, ids), (self._positions, positions), (self._signal, signal)):
             if given is None:
@@ -181,7 +181,7 @@ class _Buffers:
         _copy(known)
 
     def compute(self, widths: Widths, hidden: Hidden) -> Tensor:
-        """Hidden states [1, T, E], all of it from what is here, and the same shapes each time."""
+        """Hidden states [1, T, E], computed from these tensors alone, always in the same shapes."""
         computed, slots, _ = widths
         at, whose, of_slots, length = self._numbers[: 2 * computed + slots + 1].split([computed, computed, slots, 1])
         first = self._slots - slots
@@ -203,7 +203,7 @@ class _Buffers:
         return hidden(self._ids[:, :computed], self._positions[:, :computed], attend, signal, None)
 
     def keep(self) -> None:
-        """Give back what was computed of canvases whose keys and values are kept."""
+        """Copy keys and values of canvases to where they are kept."""
         known: list[tuple[Tensor, Tensor]] = []
         for held, changes, keys, values in self._held:
             if not held.keys:
@@ -226,7 +226,8 @@ class _Buffers:
 
 
 def static_steps(network: Network, reads: int | None, context: int) -> StaticSteps | None:
-    """For a network on one CUDA device; None for any other. `reads`: as of the model; `context`: its limit."""
+    """The static steps of a network on one CUDA device; None on any other. `reads`: as of the model; `context`: its
+    limit."""
     if network.device.type != "cuda" or {*network.devices} != {network.device}:
         return None
     slots, context = (_MOST_CAUSAL_SLOTS, context) if reads is None else (reads, 0)
@@ -234,7 +235,7 @@ def static_steps(network: Network, reads: int | None, context: int) -> StaticSte
 
 
 def graphs(device: torch.device) -> Capture:
-    """Functions become CUDA graphs, which share their memory: what one returns holds until the next runs."""
+    """Functions as CUDA graphs that share memory: what one returns holds until the next runs."""
     pool = torch.cuda.graph_pool_handle()
 
     def capture(run: Run) -> Run:
@@ -261,12 +262,12 @@ def graphs(device: torch.device) -> Capture:
 
 @cache
 def _side_stream(device: torch.device) -> torch.cuda.Stream:
-    """One for good: torch keeps a workspace for each that something was multiplied on, 32 MB on some devices."""
+    """One stream for good: torch keeps a workspace for each stream with products, 32 MB on some devices."""
     return torch.cuda.Stream(device)
 
 
 def _copy(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
-    """Each first one becomes what the second is, in a few launches for all."""
+    """Copy each second tensor into the first one of its pair, in a few launches for all."""
     if pairs:
         together: Any = torch._foreach_copy_  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
         together([into for into, _ in pairs], [source for _, source in pairs])

@@ -1,4 +1,4 @@
-"""The bytes after every token of a tokenizer, and back: detokenizing that never invents or swallows a space."""
+"""The bytes of each token of a tokenizer. Detokenizing by them neither adds nor drops a space."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _METASPACE = "\u2581"
 
 
 _MOST = 1 << 24
-"""Tokens. The largest vocabularies have a quarter of a million."""
+"""Most tokens; the largest vocabularies have a quarter of a million."""
 
 
 def read_vocabulary(tokenizer: Tokenizer, rows: int, name: str) -> Vocabulary:
@@ -59,7 +59,7 @@ class Vocabulary:
         return b"".join(self.bytes[token] for token in ids).decode(errors="replace")
 
     def is_text(self, ids: Sequence[int]) -> bool:
-        """Whether all their bytes belong to characters."""
+        """Whether their bytes are whole characters."""
         try:
             b"".join(self.bytes[token] for token in ids).decode()
         except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""Weights from safetensors into a module that was made on the meta device, each where it was placed.
+"""Loads weights from safetensors into a module that was made on the meta device, each where it was placed.
 
-What does not fit is refused before anything is read. A tensor is read into memory of its own: of a mapped file pages
-would stay beside what is made of them.
+Weights that do not fit are refused before any is read. Each tensor is read into memory of its own: pages of a mapped
+file would stay beside what is made of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from engine.models.quantized.layers import CpuInt8, PackedLinear, PackedWeights,
 from engine.models.quantized.packing import Packing
 
 _BLOCK_NUMBERS = 1 << 20
-"""Decoded at once: between shorter operations, threads wait longer for the interpreter than a cache saves."""
+"""Numbers decoded at once. With fewer, threads wait longer for the interpreter than a cache saves."""
 OnPercent = Callable[[float], None]
 _DTYPES = {
     "BF16": torch.bfloat16,
@@ -47,12 +47,9 @@ def load_weights(
     stand_in: Callable[[str], str] = str,
     groups: Sequence[Sequence[Any]] = (),
 ) -> Any:
-    """The module in evaluation mode. `our_name`: that of a stored tensor in the module, None for one that is not read;
-    `stand_in`: which tensor is taken for one that is missing; `groups`: linear layers over the same input, which are
-    laid out together where they are put in 8 bit.
-
-    Raises ModelError for weights that do not fit the module, which is what config.json says.
-    """
+    """The module in evaluation mode. `our_name`: the name of a stored tensor in the module, None for one that is not
+    read; `stand_in`: the tensor that replaces a missing one; `groups`: linear layers over the same input, laid out
+    together where they are in 8 bit. Raises ModelError for weights that do not fit the module."""
     named = [(ours, tensor) for tensor in checkpoint.tensors if (ours := our_name(tensor.name)) is not None]
     stored = dict(named)
     _check(module, named, stored, stand_in, checkpoint.name)
@@ -107,7 +104,7 @@ def load_weights(
 def _together(
     module: nn.Module, groups: Sequence[Sequence[Any]], to_round: Mapping[str, TensorHeader]
 ) -> list[list[str]]:
-    """Names of what is put in 8 bit: that of `groups` side by side, all else alone."""
+    """Names of what is put in 8 bit: `groups` side by side, everything else by itself."""
     names = {layer: f"{name}.weight" for name, layer in module.named_modules()}
     grouped = [[names[layer] for layer in group] for group in groups]
     grouped = [group for group in grouped if all(name in to_round for name in group)]
@@ -118,8 +115,8 @@ def _together(
 def _put_int8(
     module: Any, ours: str, tensor: TensorHeader, stored: Mapping[str, TensorHeader], found: Mapping[str, Tensor]
 ) -> Int8Linear | None:
-    """Let a matrix be in 8 bit. A table of embeddings stays in its file, as few of its rows are looked up at a time;
-    where the head is that table, it is made of it."""
+    """Put a matrix in 8 bit. A table of embeddings stays in its file, as few of its rows are looked up at a time; where
+    the head shares that table, the head is made of it."""
     path = ours.removesuffix(".weight")
     if isinstance(module.get_submodule(path), nn.Embedding):
         owner, _, name = path.rpartition(".")
@@ -144,7 +141,7 @@ def _put_int8(
 
 
 class TableInFile(nn.Module):
-    """In the place of an embedding table: rows are read from the file that they came in, as they are stored there."""
+    """An embedding table whose rows are read from the file that they came in, as they are stored there."""
 
     def __init__(self, tensor: TensorHeader) -> None:
         super().__init__()
@@ -154,7 +151,7 @@ class TableInFile(nn.Module):
         block, nbytes = BLOCKS[tensor.dtype]
         self._blocks = (tensor.shape[1] // block, nbytes)
         self.weight = nn.Buffer(torch.empty(tensor.shape[0], 0), persistent=False)
-        """Nothing of a table as long, where others look for its size and device."""
+        """An empty stand-in for the table, which tells others its length and device."""
 
     def forward(self, ids: Tensor) -> Tensor:
         """Embeddings [..., E] in float32. Raises ModelError where the file became shorter."""
@@ -169,7 +166,7 @@ class TableInFile(nn.Module):
 
 
 def read_numbers(tensor: TensorHeader, dtype: torch.dtype) -> Tensor:
-    """A tensor that is not packed in 4 bit, in a format of ours. Raises as `read_tensor` does."""
+    """A tensor that is not packed in 4 bit, in this number format. Raises as `read_tensor` does."""
     if tensor.dtype in _DTYPES and not tensor.paired_heads:
         return read_tensor(tensor).to(dtype)
     held = torch.empty(tensor.shape, dtype=dtype)
@@ -181,8 +178,8 @@ def read_numbers(tensor: TensorHeader, dtype: torch.dtype) -> Tensor:
 
 
 def row_blocks(tensor: TensorHeader, most: int = _BLOCK_NUMBERS) -> Iterator[Tensor]:
-    """Float32 [R, ...] of the first rows of a tensor, then of the next ones, `most` numbers or one row at a time; rows
-    of paired heads as they are stored. Raises as `read_tensor` does."""
+    """Rows of a tensor as float32 [R, ...], at most `most` numbers or one row at a time; rows of paired heads come as
+    they are stored. Raises as `read_tensor` does."""
     of_row, of_block = tensor.elements // tensor.shape[0], BLOCKS[tensor.dtype]
     together = max(1, most // of_row)
     for start in range(0, tensor.shape[0], together):
@@ -193,7 +190,7 @@ def row_blocks(tensor: TensorHeader, most: int = _BLOCK_NUMBERS) -> Iterator[Ten
 
 
 def unpaired(weight: Tensor, heads: int) -> Tensor:
-    """Rows of heads that lie in pairs, as a rotation turns them, with half a head between those of a pair."""
+    """Rows of heads that are stored in pairs, as our rotation takes them: half a head between the two of a pair."""
     pairs = weight.view(heads, len(weight) // heads // 2, 2, *weight.shape[1:])
     return pairs.transpose(1, 2).reshape(weight.shape)
 
@@ -273,7 +270,7 @@ def _read_parts(piece: Any) -> dict[str, Tensor]:
 
 
 def put_in(module: nn.Module, name: str, weights: PackedWeights) -> None:
-    """Let packed weights take the place of a linear layer, or of a parameter that holds experts."""
+    """Replace a linear layer, or a parameter with experts, by packed weights."""
     path, _, own = name.rpartition(".")
     holder = module.get_submodule(path)
     if isinstance(holder, nn.Linear):

@@ -1,4 +1,5 @@
-"""What a fill does to the syntax of the file around it: problems it adds, where it should end, what it doubles.
+"""What a fill does to the syntax of the file around it: problems that it adds, where it should end, text that it
+repeats.
 
-Nothing here raises on text, however broken; what can't be told (unknown language, out of time) is None.
+Nothing here raises on text, however broken. None means unknown (no grammar, out of time).
 """

@@ -1,4 +1,4 @@
-"""What is open at a gap, what the text after it closes, and what a fill does to both."""
+"""Brackets that are open at a gap, those that the text after it closes, and what a fill does to both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.syntax.lexing import CONTEXT_CHARS, OPENER, Lexeme, lexemes
 
 
 class Bracket(NamedTuple):
-    """An opening bracket: where it stands, and what closes it."""
+    """An opening bracket: its place, and the bracket that closes it."""
 
     start: int
     closer: str
@@ -23,7 +23,7 @@ class Pairing:
     """How the brackets of a text pair. Offsets count from its beginning; what was open before it is negative."""
 
     pairs: tuple[tuple[Bracket, int], ...]
-    """Each closed bracket, and where its closer stands."""
+    """Each closed bracket with the place of its closer."""
     unopened: tuple[int, ...]
     """Closers without an opener."""
     unclosed: tuple[Bracket, ...]
@@ -31,22 +31,22 @@ class Pairing:
     pending: Lexeme | None
     """The string or comment that the end of the text cuts off."""
     cut_off: tuple[int, ...] = ()
-    """Where the strings begin that the end of their line cuts off."""
+    """Places of strings that the end of their line cuts off."""
 
 
 class _Stack:
-    """Open brackets. What closes one drops those inside it; each step costs as much as it drops."""
+    """Open brackets. Closing one drops those inside it; each step costs as much as it drops."""
 
     def __init__(self, open_before: tuple[Bracket, ...]) -> None:
         self.open: list[Bracket] = [*open_before]
         self.dropped: list[Bracket] = []
         self._depths: dict[str, list[int]] = {closer: [] for closer in OPENER}
-        """Of the open brackets by what closes them, outermost first."""
+        """Depths of the open brackets by their closers, outermost first."""
         for depth, bracket in enumerate(open_before):
             self._depths[bracket.closer].append(depth)
 
     def copy(self) -> _Stack:
-        """One that goes on from here: what is open is not gone through."""
+        """A copy; open brackets are not gone through."""
         other = _Stack(())
         other.open, other.dropped = self.open.copy(), self.dropped.copy()
         other._depths = {closer: depths.copy() for closer, depths in self._depths.items()}
@@ -57,7 +57,7 @@ class _Stack:
         self.open.append(bracket)
 
     def close(self, closer: str) -> Bracket | None:
-        """The innermost bracket that it closes; None where there is none."""
+        """The innermost bracket that a closer closes; None where there is none."""
         if not self._depths[closer]:
             return None
         depth = self._depths[closer].pop()
@@ -97,8 +97,8 @@ def pair(text: str, language: str, before: _Stack | None = None, context: str = 
 def outside_of_all(
     text: str, language: str, places: Iterable[int], open_before: tuple[Bracket, ...] = (), context: str = ""
 ) -> Iterator[int]:
-    """Those of some places, in order, that lie in no bracket, string or comment, where `open_before`
-    stayed open in `context`, the text before."""
+    """Those of some places, in order, that are in no bracket, string or comment. `open_before`: brackets open at the
+    end of `context`, the text before."""
     stack = _Stack(open_before)
     coming = lexemes(text, language, context)
     lexeme = next(coming, None)
@@ -116,8 +116,8 @@ def outside_of_all(
 # The fills of a gap are all asked about the text before it.
 @lru_cache(maxsize=2)
 def statement_start(text: str, language: str) -> int:
-    """Where the line begins in which the last statement of a text does: brackets may span lines. 0 where one of them
-    was never opened."""
+    """Where the line begins in which a text's last statement begins, as brackets may span lines; 0 where a bracket was
+    never opened."""
     pairing = pair(text, language)
     start = line_start(text, len(text))
     for bracket, closed in sorted(pairing.pairs, key=lambda each: -each[1]):
@@ -137,9 +137,9 @@ def line_start(text: str, at: int) -> int:
 
 
 _REACH = 16_000
-"""Characters on either side of a gap that are read for brackets."""
+"""Characters on either side of a gap that are searched for brackets."""
 _FAR_REACH = 120_000
-"""Characters before a gap among which a beginning is looked for."""
+"""Characters before a gap in which a beginning is searched."""
 _TOP_LEVEL = re.compile(
     r"^(?:\}|(?:(?:export|default|public|static|async|pub)[ \t]++)*+"
     r"(?:def|class|function|func|fn|import|from|const|let|var|type|struct|impl|interface|namespace|package|use)\b)",
@@ -155,8 +155,8 @@ def brackets_near(before: str, after: str, language: str) -> Brackets:
 
 
 def _beginning(before: str) -> int:
-    """Where to begin to read a long text: at the first top-level line within reach; at the last one before that, for a
-    place in the middle of a long class may lie in a string."""
+    """Where reading of a long text begins: at the first top-level line within reach, else at the last one before that,
+    as a place in the middle of a long class may lie in a string."""
     low, near = max(0, len(before) - _FAR_REACH), len(before) - _REACH
     last = low
     for found in _TOP_LEVEL.finditer(before, low):
@@ -169,20 +169,20 @@ def _beginning(before: str) -> int:
 # Who checks a fill, cuts it and mends it asks about one gap.
 @lru_cache(maxsize=2)
 def _paired(before: str, language: str) -> tuple[Pairing, _Stack]:
-    """The brackets of a text before a gap, and those that it leaves open, by offsets from its end."""
+    """The brackets of the text before a gap, and those that it leaves open, by offsets from its end."""
     pairing, size = pair(before, language), len(before)
     return pairing, _Stack(tuple(Bracket(start - size, closer) for start, closer in pairing.unclosed))
 
 
 @dataclass(frozen=True)
 class Brackets:
-    """The brackets around a gap; in a language that `lexing` does not know there are none."""
+    """The brackets around a gap; none in a language that `lexing` does not know."""
 
     before: str
     after: str
     language: str
     cut: bool = False
-    """Whether text was left out before `before`: it may open braces that `after` closes."""
+    """Whether text before `before` is left out: it may open braces that `after` closes."""
 
     @cached_property
     def at_gap(self) -> Pairing:
@@ -197,30 +197,31 @@ class Brackets:
 
     @cached_property
     def context(self) -> str:
-        """The end of the text before `head`, as far as that tells how it or a fill begins."""
+        """The end of the text before `head`, as far as it matters for how that or a fill begins."""
         end = len(self.before) - len(self.head)
         return self.before[max(0, end - CONTEXT_CHARS) : end]
 
     @property
     def depth(self) -> int:
-        """How many characters before the gap the outermost bracket or string around it begins; 0 outside of any."""
+        """Characters from the outermost bracket or string around the gap to the gap; 0 outside of any."""
         starts = [bracket.start for bracket in self.at_gap.unclosed]
         starts += [self.at_gap.pending.start] if self.at_gap.pending else []
         return len(self.before) - min(starts, default=len(self.before))
 
     @cached_property
     def unclosed(self) -> tuple[Bracket, ...]:
-        """Open at the gap and not closed by the text after it, outermost first; offsets into `before`, from its end."""
+        """Brackets open at the gap that the text after it does not close, outermost first; offsets into `before`, from
+        its end."""
         return tuple(bracket for bracket in self._without_fill.unclosed if bracket.start < 0)
 
     @property
     def closers(self) -> str:
-        """What would close `unclosed`."""
+        """The closers of `unclosed`."""
         return "".join(bracket.closer for bracket in reversed(self.unclosed))
 
     @property
     def openers(self) -> str:
-        """What would open the brackets that the text after the gap closes too many."""
+        """The openers of what the text after the gap closes too often."""
         closers = [(self.head + self.after)[at] for at in self._without_fill.unopened]
         return "".join(OPENER[closer] for closer in reversed(closers))
 
@@ -242,8 +243,8 @@ class Brackets:
         return min(culprits, default=None)
 
     def left_open(self, fill: str) -> tuple[int, ...]:
-        """Offsets in `fill` of the brackets it opens that neither it nor the text after the gap closes; or, where one
-        of them took the closer of another bracket, of that one."""
+        """Offsets in `fill` of the brackets it opens that neither it nor the text after the gap closes; where one of
+        them took another bracket's closer, of that bracket."""
         if self._keeps_all(fill):
             return ()
         pairing, shift = self._with(fill)
@@ -255,13 +256,13 @@ class Brackets:
         return tuple(unclosed or late)
 
     def still_open(self, fill: str) -> str:
-        """What would close the brackets at the gap that neither the fill nor the text after it closes."""
+        """The closers of brackets open at the gap that neither the fill nor the text after it closes."""
         pairing, shift = self._with(fill)
         return "".join(bracket.closer for bracket in reversed(pairing.unclosed) if bracket.start < shift)
 
     def cut_off(self, fill: str) -> tuple[int, ...]:
-        """Offsets in `fill` of the quotes that begin a string without an end, if it leaves more of these than there
-        are without it."""
+        """Offsets in `fill` of quotes that begin a string without an end, if there are more of these than without the
+        fill."""
         if self._keeps_all(fill):
             return ()
         pairing, shift = self._with(fill)
@@ -270,12 +271,12 @@ class Brackets:
         return tuple(at - shift for at in pairing.cut_off if shift <= at < shift + len(fill))
 
     def all_pair(self, fill: str) -> bool:
-        """Whether each bracket near the gap has its partner; without that no code is whole."""
+        """Whether each bracket near the gap has its partner."""
         pairing, _ = self._with(fill)
         return not pairing.unclosed and not self._surplus(pairing, fill)
 
     def _surplus(self, pairing: Pairing, fill: str) -> int:
-        """How many closers have no opener, and can have none."""
+        """The number of closers that have no opener, and can have none."""
         text = self.head + fill + self.after
         return sum(not (self.cut and text[at] == "}") for at in pairing.unopened)
 
@@ -293,12 +294,12 @@ class Brackets:
         return self._with("")[0]
 
     def _with(self, fill: str) -> tuple[Pairing, int]:
-        """The brackets from the gap on, and how far after the beginning of that text the fill begins."""
+        """The brackets from the gap on, and where in that text the fill begins."""
         if fill not in self._seen:
             self._seen[fill] = pair(self.head + fill + self.after, self.language, self._open, self.context)
         return self._seen[fill], len(self.head)
 
     @cached_property
     def _seen(self) -> dict[str, Pairing]:
-        """By fill: several questions are asked about each."""
+        """The brackets of a fill, kept: several questions are asked about each."""
         return {}

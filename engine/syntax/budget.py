@@ -1,4 +1,4 @@
-"""Time that a check may take; one object is handed down and asked by everything that may take long."""
+"""Time for a check. One object is passed down, and everything slow asks it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Budget:
-    """Counts from its making. `ms` None never ends."""
+    """A budget that counts from when it is made. `ms` None never ends."""
 
     def __init__(self, ms: float | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock

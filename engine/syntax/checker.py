@@ -31,20 +31,20 @@ from engine.syntax.wire import MOST_NBYTES, packed_question, unpacked_reply
 _log = logging.getLogger(__name__)
 COMMAND = python_module("engine.syntax.child")
 _SLOWER = 4.0
-"""Time on the wall for each of the processor, for a child that does not run; one that only waits for its turn on a busy
-machine is no document's fault, and gets all of the processor's time that it may take."""
+"""Time on the wall allowed for each second of processor time, for a child that does not run. One that waits for its
+turn on a busy machine is not at fault, and gets all the processor time that it may have."""
 _GRACE_S = 0.25
-"""Of processor time, what a child that stops by itself may be late."""
+"""Processor seconds that a child which stops by itself may be late."""
 _TICK_S, _LEAST_TICK_S = 0.25, 0.02
 _LONG_S = 1.0
-"""So long a question may go on that has more time but nobody who waits for it any more."""
+"""Seconds that a question may run on for which nobody waits any more."""
 _RECENT_S = 60.0
 _FIRST_REST_S, _LAST_REST_S = 0.1, 2.0
-"""To start a process takes half a second of a processor: never more than a fifth of its time."""
+"""Rests before a new child, as starting one takes half a second of a processor: at most a fifth of its time."""
 _WAITED_FOR_S = 0.5
 """In a longer rest nobody waits, and nothing is checked."""
 _FREE_DEATHS = 2
-"""So many recent deaths cost no rest: one document is set aside by then."""
+"""Recent deaths without a rest: by then one document is set aside."""
 _CRASHES_NBYTES = 256 * 1024
 _CREATION_FLAGS = 0
 if sys.platform == "win32":
@@ -57,7 +57,7 @@ class Ticket:
 
     check: Check
     urgency: int
-    """Those with the lowest go first."""
+    """Tickets with the lowest number go first."""
     deliver: Callable[[Reply | None], None]
     """Called once, on the loop's thread."""
     wanted: Callable[[], bool] = lambda: True
@@ -66,14 +66,14 @@ class Ticket:
     timer: asyncio.TimerHandle | None = field(default=None, repr=False)
 
     def settle(self) -> None:
-        """Nothing is delivered from now on, and no timer holds it."""
+        """Deliver nothing from now on, and stop the timer."""
         self.delivered = True
         if self.timer:
             self.timer.cancel()
 
 
 class Checker:
-    """All methods belong to one event loop."""
+    """Manages the process that checks syntax. All methods belong to one event loop."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Checker:
         crashes: Path | None = None,
         command: tuple[str, ...] = COMMAND,
     ) -> None:
-        """`crashes`: the file for what a child says when it ends badly."""
+        """`crashes`: the file for a child's last words."""
         self._loop = asyncio.get_running_loop()
         self._crashes = crashes
         self._command = command
@@ -103,16 +103,16 @@ class Checker:
 
     @property
     def pid(self) -> int | None:
-        """Of the child; None while there is none."""
+        """The process number of the child; None while there is none."""
         return self._child.pid if self._child else None
 
     async def start(self) -> None:
-        """Start the child, without waiting until it is up; questions may come before."""
+        """Start the child without waiting until it is up; questions may be submitted before."""
         self._task = asyncio.create_task(self._run(), name="checker")
         await self._tried.wait()
 
     async def close(self) -> None:
-        """End the child; who waits gets no answer."""
+        """End the child; waiting tickets get no answer."""
         if self._task:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -123,7 +123,7 @@ class Checker:
         self._give_up()
 
     def submit(self, ticket: Ticket) -> None:
-        """Have a question answered, or not: `ticket.deliver` is called when that is known, in time for its asker."""
+        """Queue a question: `ticket.deliver` is called with the answer or None, in time for its asker."""
         if self._resting or self._is_aside(ticket.check.question):
             self._deliver(ticket, None)
             return
@@ -195,7 +195,7 @@ class Checker:
         self._note_death()
 
     async def _next(self, ending: asyncio.Future[int]) -> Ticket | None:
-        """The question that is most urgent; None where the child ends before there is one."""
+        """The most urgent question; None where the child ends before there is one."""
         while not ending.done():
             self._come.clear()
             for each in self._waiting:
@@ -214,7 +214,7 @@ class Checker:
         return None
 
     async def _ask(self, child: asyncio.subprocess.Process, ticket: Ticket) -> bool:
-        """Whether the child still lives after it."""
+        """Put a question to the child. Returns whether the child still lives."""
         assert child.stdin
         assert child.stdout
         question = ticket.check.question
@@ -254,7 +254,7 @@ class Checker:
             self._deaths.popleft()
 
     async def _rest(self) -> None:
-        """The more deaths of late, the longer there is no child."""
+        """Wait before the next child, the longer the more deaths there were lately."""
         seconds = rest_s(len(self._deaths))
         if seconds > _WAITED_FOR_S:
             self._resting = True
@@ -263,7 +263,7 @@ class Checker:
         self._resting = False
 
     def _crash_file(self) -> contextlib.AbstractContextManager[IO[bytes] | int]:
-        """What a child says when it crashes is added to a file of its own."""
+        """The file to which a crashing child's words are added."""
         if self._crashes is None:
             return contextlib.nullcontext(subprocess.DEVNULL)
         with contextlib.suppress(OSError):
@@ -273,7 +273,7 @@ class Checker:
 
 
 def rest_s(deaths: int) -> float:
-    """How long there is no child after so many recent deaths."""
+    """Seconds without a child after so many recent deaths."""
     excess = deaths - _FREE_DEATHS
     # Doubled no oftener than a number can be.
     return min(_FIRST_REST_S * 2 ** (min(excess, 16) - 1), _LAST_REST_S) if excess > 0 else 0.0
@@ -291,14 +291,14 @@ class _Watch:
     ) -> None:
         self._loop, self._child, self._wanted = loop, child, wanted
         self.most_s = budget_s + _GRACE_S
-        """Of the processor."""
+        """Most processor seconds."""
         self._began = loop.time()
         self._spent_before_s: float | None = None
         self.killed = self.given_up = False
         self._timer = loop.call_later(_TICK_S, self._look)
 
     def stop(self) -> None:
-        """The child answered, or is dead."""
+        """Stop watching: the child has answered, or is dead."""
         self._timer.cancel()
 
     def _look(self) -> None:
@@ -319,7 +319,7 @@ class _Watch:
             self._timer = self._loop.call_later(min(_TICK_S, max(left_s, _LEAST_TICK_S)), self._look)
 
     def _is_running(self) -> bool:
-        """Or waits for its turn; Windows does not tell."""
+        """Whether the child runs or waits for its turn; Windows does not tell."""
         try:
             return sys.platform != "win32" and psutil.Process(self._child.pid).status() == psutil.STATUS_RUNNING
         except psutil.Error:

@@ -1,4 +1,4 @@
-"""Answers to questions about documents. It remembers the trees of the latest ones, and nothing else of them."""
+"""Answers questions about documents. Keeps the trees of the latest ones, and nothing else of them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from engine.syntax.syntax_errors import syntax_errors
 from engine.syntax.tree import SyntaxTree, Trees
 
 _KEPT = 4
-"""Gaps whose surroundings are remembered: a fill asks about its own a few times."""
+"""Gaps whose surroundings are kept: a fill asks about its own a few times."""
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -51,8 +51,8 @@ class Checks:
         self._forget()
 
     def answer(self, question: Question, budget_ms: float) -> Reply | None:
-        """None where time or memory ran out, or the language is unknown. The budget is of this thread's own time: a
-        machine that is busy with other things must not let broken fills pass."""
+        """The answer; None where time or memory ran out, or the language is unknown. The budget is this thread's
+        processor time: on a busy machine broken fills must not pass."""
         budget = Budget(budget_ms, time.thread_time)
         try:
             match question:
@@ -151,7 +151,7 @@ class Checks:
 
 
 def analyze(tree: SyntaxTree, cursor: int, budget: Budget, start: int | None = None) -> Analysis:
-    """What a text offers to somebody at a place in it, without a model: for lists of actions."""
+    """What can be done at a place in a text without a model: for lists of code actions."""
     text = parsed_text(tree, budget)
     errors = syntax_errors(text, budget) if text else ()
     return Analysis(
@@ -162,7 +162,7 @@ def analyze(tree: SyntaxTree, cursor: int, budget: Budget, start: int | None = N
 
 
 def _remembered(known: dict[K, V], key: K, make: Callable[[], V]) -> V:
-    """The value of a key, which becomes the latest of the few that are kept."""
+    """The value of a key, which becomes the latest of those that are kept."""
     value = known.pop(key) if key in known else make()
     known[key] = value
     while len(known) > _KEPT:

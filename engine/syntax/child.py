@@ -1,7 +1,7 @@
-"""The process that checks syntax for an engine: `python -P -m engine.syntax.child`, spoken to by pipes.
+"""The process that checks syntax for an engine: `python -P -m engine.syntax.child`, connected by pipes.
 
-What it reads may make a parser crash, run for ever or take all memory: then it ends, or is ended, and the engine starts
-another. It imports no model library, opens no file but grammars, and keeps nothing but the trees of some documents.
+Text can make a parser crash, run for ever or take all memory: then the process ends, or is ended, and the engine starts
+another. It imports no model library, opens no file but grammars, and keeps the trees of some documents.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine.syntax.questions import TryEdits, ValidateFills
 from engine.syntax.wire import packed_reply, read_frame, unpacked_question
 
 _MOST_NBYTES = 2 << 30
-"""Of address space; a tree takes seventy times its text."""
+"""Most address space; a tree takes seventy times its text."""
 _WARM = ValidateFills(
     text="def f(values):\n    return sorted()\n", start=32, end=32, language="python", fills=("values) + (",)
 )
@@ -65,8 +65,8 @@ def _limit() -> None:
 
 
 def _end_after(ms: float) -> None:
-    """Have the system end this process after so much of the processor's time, unless it is told otherwise (0) before:
-    an engine that was killed ends nobody, and a parser may never look up."""
+    """Have the system end this process after so many processor seconds, unless it is called again (0: never). An engine
+    that was killed ends no child, and a parser may never stop."""
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_PROF, ms / 1000)
 

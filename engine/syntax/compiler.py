@@ -1,5 +1,5 @@
-"""Python's own compiler: stricter than any grammar, but it sees only the first problem of a text. So a fill is compiled
-in the smallest piece of code around the gap that compiles without it."""
+"""Checks a fill with Python's own compiler, which is stricter than any grammar but reports only the first problem. So
+the smallest piece of code around the gap that compiles without the fill is compiled with it."""
 
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ from engine.syntax.verdict import AS_BEFORE, WHOLE, OutOfTime, Verdict, refusal,
 LARGEST = 150_000
 """Characters; a compilation can't be interrupted, so longer texts are not compiled."""
 _NOT_SYNTAX = "no binding for nonlocal"
-"""Said about text that parses; it may be due to what a focus leaves out."""
+"""A message about text that parses; its cause may be outside of the piece that is compiled."""
 _LACKS = ("expected an indented block", "expected 'except' or 'finally' block")
 _ENDS = re.compile(r"invalid syntax$|expected '[^']+'$")
-"""Said about a token that nothing may go on with."""
+"""Messages about a token that nothing may go on with."""
 _CONTINUES = re.compile(r"[)\]}#]|(?:else|elif|except|finally|case)\b")
 _DEFINITION = re.compile(r"(?:async[ \t]+)?(?:def|class)\b")
 _NEXT_LINE = re.compile(r"\s*[^\n]*")
 _SEARCHED = 80
-"""Continuations tried in one piece of code."""
+"""Continuations that are tried in one piece of code."""
 _KEPT = 6
 _CHARACTERS_PER_MS = 2000
-"""Ordinary code compiles about twice as fast."""
+"""Speed of the compiler at worst; ordinary code takes half the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """The first problem of a text, at a character offset."""
+    """A text's first problem, at a character offset."""
 
     message: str
     offset: int
 
 
 def diagnose(text: str, language: str = "python") -> Diagnostic | None:
-    """What the compiler says against a text; None if nothing. Never raises. `language`: a `Grammar.name` of Python."""
+    """The compiler's complaint about a text; None if it has none. Never raises. `language`: a `Grammar.name` of
+    Python."""
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if language == "ipython" else 0
     try:
         with warnings.catch_warnings():
@@ -65,13 +66,10 @@ class CompilerValidator:
         self._needs: dict[_Chunk, list[Continuation]] = {}
         self._candidates: list[Continuation] | None = None
         self._empty: dict[_Chunk, Diagnostic | None] = {}
-        """What is wrong with pieces of code without a fill."""
+        """Problems of pieces of code without a fill."""
 
     def verdict(self, fill: str, budget: Budget) -> Verdict | None:
-        """What the fill adds; None where the code around the gap is so broken that the compiler can't tell.
-
-        Raises OutOfTime.
-        """
+        """The problems that a fill adds; None where the code around the gap is too broken to tell. Raises OutOfTime."""
         if not self._chunks:
             return None
         *smaller, text = self._chunks
@@ -93,15 +91,15 @@ class CompilerValidator:
         return None
 
     def _stays_inside(self, fill: str) -> bool:
-        """Whether a fill leaves the pieces of code around the gap where they are: it opens nothing that ends after
-        them and does not go on with a statement that begins before them."""
+        """Whether a fill leaves the limits of the pieces around the gap where they are: it opens nothing that ends
+        after them, and does not go on with a statement that begins before them."""
         pairing = pair(self._brackets.head + fill, "python")
         return not (pairing.pending or pairing.unclosed or _CONTINUES.match(fill.lstrip()))
 
     def _blamed(
         self, chunk: _Chunk, fill: str, needs: Sequence[Continuation], error: Diagnostic, budget: Budget
     ) -> Verdict:
-        """The verdict where the chunk compiles with what it needs, and does not with the fill."""
+        """The verdict where a piece compiles with a continuation, and does not with the fill."""
         if self._lacking_before(chunk, error, budget) or self._unfinished_before(chunk, fill, needs, budget):
             return AS_BEFORE
         return self._refusal(chunk, fill, error)
@@ -112,7 +110,7 @@ class CompilerValidator:
         return refusal(fill, [problem, *unpaired_brackets(fill, self._brackets)])
 
     def _is_nearby(self, error: Diagnostic, fill: str) -> bool:
-        """Whether the definition around the gap is where the whole text is broken."""
+        """Whether the text as a whole is broken in the definition around the gap."""
         text, definition = self._chunks[-1], (self._chunks[:-1] or self._chunks)[:2][-1]
         before, after = len(text.before) - error.offset, error.offset - len(text.before) - len(fill)
         # The next line is around the gap as well: what is missing may be the head of its block.
@@ -129,13 +127,13 @@ class CompilerValidator:
         return empty is not None and empty.message == error.message
 
     def _unfinished_before(self, chunk: _Chunk, fill: str, needs: Sequence[Continuation], budget: Budget) -> bool:
-        """Whether nothing is wrong but what was missing without the fill."""
+        """Whether the only problem is one that exists without the fill."""
         return needs[0].finishes and any(
             chunk.diagnose(fill + tail, budget) is None for need in needs for tail in tails(fill, need, self._brackets)
         )
 
     def _needed(self, chunk: _Chunk, budget: Budget) -> list[Continuation]:
-        """Continuations with which a piece of code compiles, those that add least first."""
+        """Continuations with which a piece of code compiles; those that add least come first."""
         if chunk not in self._needs:
             if any(chunk.diagnose(reference, budget) is None for reference in {"", self._old}):
                 self._needs[chunk] = [Continuation()]
@@ -144,7 +142,7 @@ class CompilerValidator:
         return self._needs[chunk]
 
     def _searched(self, budget: Budget) -> list[Continuation]:
-        """Continuations that suit the smallest piece of code that any suits."""
+        """Continuations for the smallest piece of code that has any."""
         if self._candidates is None:
             everything = list(islice(continuations(self._before, self._after, "python"), _SEARCHED))
             found = (list(islice(chunk.compiling(everything, budget), _KEPT)) for chunk in self._chunks[:2])
@@ -161,7 +159,7 @@ class _Chunk:
     language: str
 
     def diagnose(self, fill: str, budget: Budget, end: str = "") -> Diagnostic | None:
-        """With something in the gap. Raises OutOfTime where a compilation would take longer than there is time."""
+        """The problem of the piece with a text in the gap. Raises OutOfTime where compiling would take too long."""
         text = self.before + fill + self.after + end
         if budget.left_ms() < len(text) / _CHARACTERS_PER_MS:
             raise OutOfTime
@@ -190,7 +188,7 @@ def _chunks(before: str, after: str, outside: int, language: str) -> list[_Chunk
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The first line of a chunk: where it begins, how deep it is indented, whether it begins a definition."""
+    """The first line of a piece: where it begins, its indentation, whether it begins a definition."""
 
     at: int
     depth: int
@@ -198,7 +196,7 @@ class _Start:
 
     @property
     def wrapper(self) -> str:
-        """What makes a place where such a line may stand."""
+        """Code around the line that makes it legal at its place."""
         if self.depth == 0:
             return ""
         return "if 1:\n" if self.defines or self.depth == 1 else "async def _():\n while 1:\n"
@@ -232,7 +230,7 @@ def _with_decorators(before: str, start: int, depth: int) -> int:
 
 
 def _end(after: str, depth: int) -> int:
-    """Where the first line begins that is not deeper than `depth`."""
+    """Where the first line begins that is indented no deeper than `depth`."""
     at = after.find("\n") + 1
     while at > 0:
         stop = after.find("\n", at) + 1 or len(after)
@@ -244,6 +242,6 @@ def _end(after: str, depth: int) -> int:
 
 
 def _offset(text: str, line: int, column: int) -> int:
-    """The character at a place that the compiler names, both counted from 1; it ends lines as an editor does."""
+    """The offset of a place that the compiler names by line and column from 1; it ends lines like an editor."""
     starts = (0, *(end.end() for end in islice(LINE_END.finditer(text), line - 1)))
     return min(len(text), starts[line - 1] + max(0, column - 1)) if line <= len(starts) else len(text)

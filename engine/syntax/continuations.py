@@ -1,7 +1,7 @@
-"""Ways to finish unfinished code: what could stand in the gap, and after it, to make the text around it whole.
+"""Ways to complete unfinished code: text in the gap and after it that makes the code around it whole.
 
-A gap in finished code needs at most something to stand in it (`x = ▮`). At a cursor the text is often unfinished beyond
-that (`def f(▮` and nothing after it): then what is still missing was missing before, and no fill is blamed for it.
+A gap in finished code needs at most something in the gap (`x = ▮`). At a cursor more is often missing (`def f(▮` with
+nothing after it): it was missing before, so no fill is blamed for it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _PIECES = ("x", "x\n{indent}x", "\n{indent}", "{pad}", "{pad}x")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """Text that could stand in the gap, right after it, and at the end of the file."""
+    """Text in the gap, right after it, and at the end of the file."""
 
     standin: str = ""
     tail: str = ""
     closers: str = ""
     """Closing brackets before or after `tail`."""
     inside: bool = False
-    """Whether `tail` stands inside the brackets: after the round ones and before the first brace."""
+    """Whether `tail` is inside the brackets: after the round ones and before the first brace."""
     end: str = ""
 
     @property
     def finish(self) -> str:
-        """What stands after a fill."""
+        """The text after a fill."""
         if not self.inside:
             return self.closers + self.tail
         brace = self.closers.find("}")
@@ -48,7 +48,7 @@ class Continuation:
 
 
 def continuations(before: str, after: str, language: str) -> Iterator[Continuation]:
-    """Those for a gap, each once, those that add least first."""
+    """Continuations of a gap, without repetition; those that add least come first."""
     seen = set[Continuation]()
     for each in _all(before, after, language):
         if each not in seen:
@@ -81,7 +81,7 @@ def _all(before: str, after: str, language: str) -> Iterator[Continuation]:
 
 
 def _closing(here: Brackets, standin: str) -> Iterator[Continuation]:
-    """Closers for what stays open around a stand-in: after it, or at the end of the file."""
+    """Closers of what is open around a stand-in: after it, or at the end of the file."""
     neutral = not standin.strip("x,: \t\n")
     closers = here.closers if neutral else Brackets(here.before + standin, here.after, here.language).closers
     if closers:
@@ -91,7 +91,7 @@ def _closing(here: Brackets, standin: str) -> Iterator[Continuation]:
 
 
 def _words(before: str, after: str) -> dict[str, str]:
-    """Indentations: the last line's, that of the block around it, what the gap's line lacks to its neighbours'."""
+    """Indentations to try: the last line's, the block's around it, and what the gap's line lacks to its neighbours'."""
     lines = before[-4000:].splitlines(keepends=True) or [""]
     here = lines[-1] if not lines[-1].endswith(("\n", "\r")) else ""
     indent = _indentation(here)

@@ -1,4 +1,4 @@
-"""What a gap lies in, and what of a fill belongs there: nothing beyond the end of that, and no end that it has."""
+"""The extent of a gap, and the part of a fill within it: a fill neither goes beyond that nor repeats its end."""
 
 from __future__ import annotations
 
@@ -20,15 +20,12 @@ _ENDS = re.compile(r"(?:end|fi|done|esac|until)\b")
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a gap lies in.
-
-    A "block" is an empty one; "rest_of_line" is where code stands before the gap in its line; "open" is a place for any
-    number of statements.
-    """
+    """What a gap lies in. "block": an empty one; "rest_of_line": code precedes the gap in its line; "open": a place for
+    any number of statements."""
 
     kind: ExtentKind
     closer: str = ""
-    """What ends it, where one piece of text does."""
+    """The text that ends it, where that is one piece."""
     closed: bool = False
     """Whether the text after the gap has the closer."""
 
@@ -52,10 +49,8 @@ def extent(brackets: Brackets) -> Extent:
 
 
 def cut_to_extent(brackets: Brackets, fill: str) -> str:
-    """The fill up to the end of what the gap lies in.
-
-    A string or bracket that the text after the gap does not end is a part of a statement that the fill may end.
-    """
+    """A fill up to the end of the gap's extent. A string or bracket that the text after the gap does not end is part of
+    a statement, which the fill may end."""
     place = extent(brackets)
     if place.kind in ("string", "comment") and place.closed:
         return fill[: _end_of_pending(brackets, fill, place)]
@@ -68,14 +63,14 @@ def cut_to_extent(brackets: Brackets, fill: str) -> str:
 
 
 def without_closers(brackets: Brackets, fill: str) -> str:
-    """The fill without brackets and quotes that are closed after the gap: an editor may have closed them."""
+    """A fill without brackets and quotes that are closed after the gap, as editors close them."""
     fill = fill[: _repeated_quote(brackets, fill)]
     return fill[: _repeated_closers(brackets, fill)]
 
 
 def _ends_after(pending: Lexeme, brackets: Brackets) -> bool:
-    """Whether the text after the gap ends the string or comment around the gap: by the first closer, unless that
-    begins or ends another one."""
+    """Whether the text after the gap ends the string or comment around it: by its first closer, unless that belongs to
+    another one."""
     after, closer = brackets.after, pending.closer
     if closer == "*/":
         return 0 <= after.find(closer) < (after.find("/*") if "/*" in after else len(after))
@@ -87,7 +82,7 @@ def _ends_after(pending: Lexeme, brackets: Brackets) -> bool:
 
 
 def _in_empty_block(before: str, after: str) -> bool:
-    """Whether the line above opens a block by its colon and nothing below is in it."""
+    """Whether the line above opens a block with a colon, and the block is empty."""
     above = before.rstrip()
     if not above.endswith(":"):
         return False
@@ -97,7 +92,7 @@ def _in_empty_block(before: str, after: str) -> bool:
 
 
 def _end_of_pending(brackets: Brackets, fill: str, place: Extent) -> int:
-    """Where a string or comment ends that the text after the gap goes on with."""
+    """Where the string or comment ends that begins before the gap and goes on after it."""
     if place.closer == "\n" or (len(place.closer) == 1 and "\n" not in brackets.head):
         fill = fill.splitlines()[0] if fill else ""
     end = _pending_end(brackets, fill)
@@ -111,12 +106,12 @@ def _pending_end(brackets: Brackets, text: str) -> int | None:
 
 
 def _continued(brackets: Brackets, text: str) -> Lexeme | None:
-    """The string or comment that begins before the gap, if it goes on with `text`."""
+    """The string or comment that begins before the gap, if it goes on in `text`."""
     return next(lexemes(brackets.head + text, brackets.language, brackets.context), None)
 
 
 def _end_of_block(brackets: Brackets, fill: str) -> int:
-    """Before the first line that is not deeper than the line that opens the block."""
+    """The end before the first line that is indented no deeper than the line that opens the block."""
     header = _header(brackets.before.rstrip())
     for start, line in _lines_after_first(brackets, fill):
         if indentation(line) <= header:
@@ -125,7 +120,7 @@ def _end_of_block(brackets: Brackets, fill: str) -> int:
 
 
 def _end_of_statement(brackets: Brackets, fill: str) -> int:
-    """The end of the statement that the gap's line begins: its line, with what is deeper below it."""
+    """The end of the statement that the gap's line begins: the line, and deeper lines below it."""
     if not fill.split("\n", 1)[0].strip():
         return len(fill)
     base = indentation(_last_line(brackets.before))
@@ -138,7 +133,7 @@ def _end_of_statement(brackets: Brackets, fill: str) -> int:
 
 
 def _lines_after_first(brackets: Brackets, fill: str) -> Iterator[tuple[int, str]]:
-    """The lines of a fill that are not blank and in no bracket or string, but for the first."""
+    """The lines of a fill after the first one that are not blank and in no bracket or string."""
     size = len(brackets.head)
     lines = {size + match.start(): match.group() for match in _LINE.finditer(fill) if match.start() and match.group()}
     places = [place for place, line in lines.items() if not line.isspace()]
@@ -149,7 +144,7 @@ def _lines_after_first(brackets: Brackets, fill: str) -> Iterator[tuple[int, str
 
 
 def _repeated_quote(brackets: Brackets, fill: str) -> int:
-    """Where the fill ends the string around the gap although the text after the gap does."""
+    """Where a fill ends the string around the gap although the text after the gap does."""
     pending = brackets.at_gap.pending
     if not pending or not pending.closer.strip():
         return len(fill)
@@ -180,7 +175,7 @@ def _repeated_closers(brackets: Brackets, fill: str) -> int:
 
 
 def _header(above: str) -> int:
-    """How deep the statement is indented that ends a text."""
+    """The indentation of the statement at the end of a text."""
     start = statement_start(above, "python")
     return indentation(above[start:]) if above[start:].strip() else 0
 

@@ -1,4 +1,4 @@
-"""What of a fill belongs in its gap, and what it does to the syntax of its file."""
+"""The part of a fill that belongs in its gap, and what it does to the syntax of its file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from engine.syntax.validator import Validator
 from engine.syntax.verdict import Verdict
 
 _ENDS_LINE = re.compile(r"[\s)\]};,:]*")
-"""What else may follow where closers end a line."""
+"""What may follow closers that end a line."""
 Fits = Callable[[ValidatedFill], bool]
 _TRIED = 4
-"""Ends of a fill that are left out, or closers after a gap that are, to see what is whole then."""
+"""Ends of a fill, or closers after a gap, that are left out to see what parses then."""
 
 
 class GapCheck:
@@ -38,12 +38,12 @@ class GapCheck:
         self._before, self._old, self._after = text[:start], text[start:end], text[end:]
         self._language, self._may_swallow = question.language, question.may_swallow
         self._head = self._before[line_start(self._before, len(self._before)) :]
-        """The gap's line before it."""
+        """The gap's line before the gap."""
         self._line = self._after.partition("\n")[0]
-        """And after it."""
+        """The gap's line after the gap."""
         self._trees = trees
         self._validators: dict[int, Validator] = {}
-        """By how many characters after the gap are left out."""
+        """Validators by the number of characters left out after the gap."""
         self._known: dict[tuple[str, int], Verdict] = {}
 
     def validated(self, fill: str, budget: Budget, *, whole: bool) -> ValidatedFill:
@@ -75,8 +75,8 @@ class GapCheck:
         return found if found and found.text.strip() else None
 
     def _other_ways(self, fill: str, budget: Budget) -> Iterator[ValidatedFill]:
-        """What else a fill may be meant for: not to be followed by what it ends with, or to close itself what an
-        editor has closed. Which it is shows in what parses."""
+        """Other readings of a fill: without an end that is repeated after the gap, or in place of closers that an
+        editor added. Which one is meant shows in what parses."""
         yield from self._without_ends(fill, budget, blanks=False)
         for count in range(1, 1 + min(_TRIED, len(self._line))) if self._may_swallow else ():
             if closes(self._head, fill, self._line[:count]) or (count == 1 and self._exceeds(fill, budget)):
@@ -84,7 +84,7 @@ class GapCheck:
         yield from self._without_ends(fill, budget, blanks=True)
 
     def _closing(self, fill: str, count: int, budget: Budget) -> Iterator[ValidatedFill]:
-        """A fill in the place of closers after the gap; it may say again what follows them, too."""
+        """A fill that replaces closers after the gap; it may repeat what follows them, too."""
         for left in islice(without_ends(self._before, fill, self._after[count:], blanks=False), 1):
             rest = self._line[count + len(fill) - len(left) :]
             if _ENDS_LINE.fullmatch(rest) and not _goes_on(self._before + left, fill[len(left) :]):
@@ -96,13 +96,13 @@ class GapCheck:
             yield self._as(left, budget)
 
     def _exceeds(self, fill: str, budget: Budget) -> bool:
-        """Whether a fill closes itself the bracket that the next character closes; regular expressions and strings of
-        the language are told apart."""
+        """Whether a fill closes the bracket that the next character closes; regular expressions and strings are told
+        apart."""
         at = self._validator(0, budget).brackets.excess(fill)
         return at is not None and fill[at] == self._line[:1]
 
     def _mended(self, as_is: ValidatedFill, budget: Budget) -> ValidatedFill | None:
-        """Another way that ends what is broken in the file, where the fill as it is leaves it as broken as it was: a
+        """A reading that mends what is broken in the file, where the fill as it is leaves it as broken as before: a
         quote without an end may show far from the gap."""
         ways = list(self._other_ways(as_is.text, budget))
         if not ways or self._parses(as_is, budget):
@@ -113,8 +113,8 @@ class GapCheck:
         return self._errors(fill.text, self._after[fill.swallowed :], budget) == 0
 
     def _is_sure(self, way: ValidatedFill, as_is: ValidatedFill, budget: Budget) -> bool:
-        """Whether a way takes nothing of the text after the gap, or leaves a file that is broken elsewhere no more
-        broken than it is, where the fill as it is would."""
+        """Whether a reading replaces nothing after the gap, or leaves a file that is broken elsewhere no more broken
+        than it is, where the fill as it is would."""
         if not way.swallowed:
             return True
         now = self._errors(self._old, self._after, budget)
@@ -125,14 +125,14 @@ class GapCheck:
         return then <= now and then < otherwise
 
     def _errors(self, fill: str, after: str, budget: Budget) -> int | None:
-        """How many errors a file has with a fill in it."""
+        """The number of errors in a file with a fill in it."""
         tree = self._trees.tree(self._before + fill + after, self._language, budget)
         found = find(tree.root, budget) if tree else None
         return None if found is None else len(found)
 
     def _kept(self, as_is: ValidatedFill, fits: Fits, budget: Budget) -> ValidatedFill:
-        """A fill that fits as it is, but for closers that stand after the gap, too, as in prose, strings and comments
-        they break nothing; and of several lines those that go not beyond what the gap lies in."""
+        """A fill that fits as it is, without closers that are also after the gap (in prose, strings and comments they
+        break nothing), and for several lines up to the end of its extent."""
         if doubled := next(filter(fits, self._without_doubled(as_is.text, budget)), None):
             return doubled
         if "\n" not in as_is.text:
@@ -141,8 +141,8 @@ class GapCheck:
         return cut if fits(cut) else as_is
 
     def _without_doubled(self, fill: str, budget: Budget) -> Iterator[ValidatedFill]:
-        """A fill whose closers stand once: those that it ends with are left out, or those that follow, where that gives
-        a file that parses."""
+        """A fill whose closers appear once: without those at its end, or in place of those that follow, if the file
+        parses then."""
         yield from self._without_closers(fill, budget, blanks=False)
         for count in swallowed(self._inside, fill, self._line) if self._may_swallow else ():
             for way in self._closing(fill, count, budget):
@@ -151,7 +151,7 @@ class GapCheck:
         yield from self._without_closers(fill, budget, blanks=True)
 
     def _without_closers(self, fill: str, budget: Budget, *, blanks: bool) -> Iterator[ValidatedFill]:
-        """Those of the ways without an end that lose nothing but closers."""
+        """Of the readings without an end, those that lose nothing but closers."""
         line = self._line.lstrip()
         for way in self._without_ends(fill, budget, blanks=blanks):
             end = fill[len(way.text) :].strip()
@@ -160,33 +160,33 @@ class GapCheck:
                 yield way
 
     def _angles(self, fill: ValidatedFill) -> int:
-        """How many `<` and `>` of the line have no partner: of some code either is whole."""
+        """The number of `<` and `>` without a partner in the line; some code is right with either."""
         return lonely_angles(self._head + fill.text + self._line[fill.swallowed :])
 
     @cached_property
     def _inside(self) -> str:
-        """The gap's line before it, as far as it is of the string or comment that the gap lies in."""
+        """The gap's line before the gap, as far as it is in the string or comment around the gap."""
         inside = brackets_near(self._before, "", self._language).head
         return self._head[-len(inside) :] if inside else self._head
 
     def _trimmed(self, fill: str, budget: Budget) -> ValidatedFill:
-        """What belongs in the gap; where trimming takes what is broken, that counts."""
+        """The part of a fill that belongs in the gap; a verdict on it counts where trimming removes what is broken."""
         text = self._belonging(fill, budget)
         lost = self._as(fill, budget).verdict if self._loses(fill, text) else None
         return ValidatedFill(text=text, verdict=lost) if lost and lost.problems else self._as(text, budget)
 
     def _belonging(self, fill: str, budget: Budget) -> str:
-        """What of a fill goes not beyond what the gap lies in, without closers that stand after it."""
+        """A fill within the gap's extent, without closers that follow the gap."""
         brackets = self._validator(0, budget).brackets
         return without_closers(brackets, cut_to_extent(brackets, fill))
 
     def _loses(self, fill: str, trimmed: str) -> bool:
-        """Whether trimming took more than brackets, quotes or what stands after the gap anyway."""
+        """Whether trimming removed more than brackets, quotes or text that follows the gap."""
         tail = fill[len(trimmed) :].strip()
         return any(letter.isalnum() for letter in tail) and not self._after.lstrip().startswith(tail)
 
     def _as(self, text: str, budget: Budget, swallowed: int = 0) -> ValidatedFill:
-        """A text in the gap, as it is."""
+        """A text for the gap, unchanged."""
         found = self._known.get((text, swallowed)) or self._validator(swallowed, budget).verdict(text, budget)
         if found:
             self._known[text, swallowed] = found
@@ -201,7 +201,7 @@ class GapCheck:
 
 
 def _goes_on(before: str, end: str) -> bool:
-    """Whether an end is the middle of a row of marks, as of a fence, or an operator after a blank."""
+    """Whether an end is part of a row of marks, as of a fence, or an operator after a blank."""
     return before[-1:] == end[0] if end[0] != ">" else before[-1:].isspace()
 
 

@@ -16,10 +16,10 @@ _TRIED = 24
 
 
 def longest_valid_head(validator: Validator, fill: str, budget: Budget | None = None) -> str | None:
-    """The longest head of `fill`, shorter than it and not blank, that adds no problem; None if there is none in time.
+    """The longest head of `fill`, shorter than it and not blank, that adds no problem; None if none is found in time.
 
-    Whole lines are preferred, then points inside a line where no bracket of the fill is open. Heads after which the
-    code around the gap is whole are preferred to those that leave it unfinished.
+    Whole lines are preferred, then points inside a line where no bracket of the fill is open. Heads that leave the code
+    around the gap whole are preferred to those that leave it unfinished.
     """
     unfinished: str | None = None
     for head in islice(heads(fill, validator.after, validator.language), _TRIED):
@@ -48,7 +48,7 @@ def heads(fill: str, after: str, language: str) -> Iterator[str]:
 
 
 def _lines(fill: str, after: str) -> Iterator[str]:
-    """Without the last line break, unless the text after the gap would then go on in the same line."""
+    """Whole lines without the last line break, unless the text after the gap would then follow in the same line."""
     goes_on = after[:1] not in ("", "\r", "\n")
     for end in reversed([match.start() for match in LINE_END.finditer(fill)]):
         last = len(fill[:end].rstrip())

@@ -1,7 +1,7 @@
-"""Where one token may be missing: what a person who left it out would put in, and where, likeliest first.
+"""Candidates for one missing token: what it is and where it goes, likeliest first.
 
-As a parser's error recovery does, near the error; brackets and strings that don't pair say what kind of token it is.
-Nothing here is tried: a parser disposes.
+As in a parser's error recovery, they are near the error; brackets and strings that don't pair show what kind of token
+is missing. Nothing is tried here: a parser decides.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from engine.syntax.parsed_text import ParsedText
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _WORD = re.compile(r"\w+")
 _REACH = 60
-"""Lines that a bracket is looked for away from its partner."""
+"""Lines between a bracket and its partner at most."""
 _LONGEST = 400
-"""Lines of a string."""
+"""Most lines of a string."""
 _SUSPECTS = 3
-"""Brackets of a kind that are looked at as the ones without a partner."""
+"""Brackets of a kind that are taken for the ones without a partner."""
 _SPOTS = 6
-"""Of an error region, those whose lines are looked at."""
+"""Spots of an error region whose lines are searched."""
 _OPENERS, _CLOSERS = "".join(PARTNER), "".join(OPENER)
 _PREFIXES = re.compile(r"(?i:[rbfu]|rb|br|fr|rf)\Z")
-"""What may stand before a string's quote, without a blank between."""
+"""Prefixes of a string's quote."""
 _MOST = 20_000
-"""Insertions that are thought of: a file may be one long line, or all brackets."""
+"""Most candidates: a file may be one long line, or all brackets."""
 _RUN = 100
-"""Like characters in a row."""
+"""Most equal characters in a row."""
 _WORD_CHARS = 80
-"""Of a word that may be two, between which something is missing."""
+"""Most characters of a word that may be two words with something missing in between."""
 _SURPLUS = 3.0
-"""What it costs to take a bracket away."""
+"""Cost of taking a bracket away."""
 _OUTSIDE = 4.0
-"""To close a bracket in the middle of a line that looks as if it were closed."""
+"""Cost of closing a bracket in the middle of a line that seems complete."""
 _NEVER = 99.0
-"""What no person would leave out."""
+"""Cost of what nobody would leave out."""
 _CONTRACTED = re.compile(r"(?<=\w)'(?=(?:s|t|m|d|re|ve|ll)\b)")
 _HEADS = {"if": "; then", "elif": "; then", "for": "; do", "while": "; do", "until": "; do"}
-"""How a shell's heads end."""
+"""The ends of a shell's heads."""
 _VALUES = frozenset(("false", "nil", "none", "null", "self", "super", "this", "true", "undefined"))
-"""Words that are a value by themselves: where one would make a line whole, something else may be missing, too."""
+"""Words that are values. Where one completes a line, another token may be the missing one."""
 LEAST_LIKELY = 9.0
-"""Insertions that cost more are not tried."""
+"""Highest cost of a candidate that is tried."""
 WORTH = 3.5
-"""Nor those that cost so much more than one that helps."""
+"""Highest cost beyond that of a candidate that helps."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,15 +59,15 @@ class Insertion:
     """`text` stands at the offset `at`."""
 
     cost: float
-    """How unlikely that is, in nats; counts for nothing but against other insertions."""
+    """How unlikely it is, in nats, compared with other candidates."""
     at: int
     text: str
     removed: int = 0
-    """Characters there that make way: of a bracket that closes nothing, which may be one too many."""
+    """Characters that are replaced: of a bracket that closes nothing, which may be one too many."""
 
 
 def insertions(text: ParsedText, region: SyntaxErrorRegion) -> list[Insertion]:
-    """Everything that may be missing near an error region, likeliest first, nothing twice."""
+    """All candidates near an error region, likeliest first, without repetition."""
     near = _Near(text, region)
     thought = map(near.with_line_end, islice(near.all(), _MOST))
     best: dict[tuple[int, str, int], Insertion] = {}
@@ -82,22 +82,22 @@ def insertions(text: ParsedText, region: SyntaxErrorRegion) -> list[Insertion]:
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """Between two tokens of a line, or at its edges."""
+    """A place between two tokens of a line, or at its edges."""
 
     at: int
     line: int
     before: str
-    """The token that ends there, or blank."""
+    """The token before it, or blank."""
     after: str
-    """The token that begins there, or blank; a line feed at the end of the line's code."""
+    """The token after it, or blank; a line feed at the end of the line's code."""
     first: bool = False
-    """Whether nothing but blanks precedes it in its line."""
+    """Whether only blanks precede it in its line."""
     split: bool = False
     """Whether it is inside a word."""
 
 
 class _Near:
-    """What is near one error region."""
+    """Searches near one error region."""
 
     def __init__(self, text: ParsedText, region: SyntaxErrorRegion) -> None:
         self._source, self._language = text.tree.text, text.tree.language
@@ -112,7 +112,7 @@ class _Near:
         self._words = frozenset(_WORD.findall(self._source))
 
     def all(self) -> Iterator[Insertion]:
-        """In no order."""
+        """All candidates, unordered."""
         unpaired = 0
         for each in (*self._quotes(), *self._closers(), *self._openers(), *self._interpolations()):
             unpaired += 1
@@ -142,8 +142,8 @@ class _Near:
         return bisect_right(self._starts, at) - 1
 
     def _window(self) -> list[int]:
-        """The lines of the error region, of its likeliest spots, and those with code before them, where what is missing
-        shows a line later."""
+        """The lines to search: of the error region, of its likeliest spots, and those with code before them, as an
+        error may show a line later."""
         region = self._region
         lines = {*range(self._line_of(region.start), self._line_of(region.end) + 1)}
         lines |= {self._line_of(spot) for spot in region.spots[:_SPOTS]}
@@ -152,20 +152,20 @@ class _Near:
         return sorted(lines)
 
     def _away(self, at: int) -> float:
-        """How far a place is from where the text is broken."""
+        """The distance of a place from where the text is broken."""
         line = self._line_of(at)
         spots = self._region.spots[:_SPOTS] or (self._region.start,)
         return min(0.1 * rank + self._apart(at, line, spot) for rank, spot in enumerate(spots))
 
     def _apart(self, at: int, line: int, spot: int) -> float:
-        """An error shows where it is or later, seldom before."""
+        """Costs by distance: an error shows where it is or later, seldom before."""
         lines = self._line_of(spot) - line
         if lines:
             return lines + 0.5 if lines > 0 else 2.5 - lines
         return (spot - at) / 20 if at <= spot else 0.5 + (at - spot) / 10
 
     def _places(self, lines: Iterable[int], *, inside: bool = False) -> Iterator[_Slot]:
-        """The places of some lines; those in strings and comments only if `inside`."""
+        """The slots of some lines; those in strings and comments only if `inside`."""
         for line in lines:
             for place in self._places_of(line):
                 index = bisect_right(self._ends, place.at)
@@ -215,7 +215,7 @@ class _Near:
             yield from self._across_lines(pending.closer)
 
     def _interpolations(self) -> Iterator[Insertion]:
-        """What ends the code in a string."""
+        """Ends of code in a string."""
         lines = self._window()
         for each in self._ended:
             said = self._source[each.start : each.end]
@@ -226,7 +226,7 @@ class _Near:
                 yield from (_in_text(place, "}") for place in places if opener < place.at < each.end)
 
     def _unlexed(self) -> Iterator[Insertion]:
-        """Quotes and brackets without a partner in their line, where nothing tells strings from code."""
+        """Quotes and brackets without a partner in their line, where strings can't be told from code."""
         for line in self._window():
             said = self._lines[line]
             for mark in "\"'":
@@ -243,8 +243,8 @@ class _Near:
                     yield from (_in_text(place, closer) for place in self._places([line]) if place.at > last)
 
     def _across_lines(self, quote: str) -> Iterator[Insertion]:
-        """Where strings of several lines may begin or end. One quote too few turns text and code around for the rest of
-        the file; so the shortest string that leaves code on either side is meant."""
+        """Places where strings of several lines may begin or end. One quote too few swaps text and code in the rest of
+        the file, so the shortest string with code on either side is meant."""
         spans = [(each.start, each.end - len(quote)) for each in self._opaque if each.closer == quote]
         # The last is open to the end of the text.
         quotes = [at for span in spans for at in span][:-1]
@@ -285,7 +285,7 @@ class _Near:
         return "beginning" if above.endswith((":", "(", "=")) else "end" if not before else ""
 
     def _end(self, place: _Slot, margin: int, lines: int) -> float:
-        """For a string of several lines that ends there."""
+        """The closing quote of a string of several lines."""
         if place.split:
             return _NEVER
         if not self._lines[place.line].strip():
@@ -295,7 +295,7 @@ class _Near:
         return 2.0 if place.before else 4.0
 
     def _beginning(self, place: _Slot) -> float:
-        """For a string of several lines that begins there."""
+        """The opening quote of a string of several lines."""
         if place.split:
             return 1.0 if _PREFIXES.match(place.before) else _NEVER
         if place.first:
@@ -315,7 +315,7 @@ class _Near:
         return 1.5 if place.before and place.after else 2.0
 
     def _closers(self) -> Iterator[Insertion]:
-        """What closes the brackets that are open too long."""
+        """Closers of brackets that stay open too long."""
         for opener, closer in self._suspects():
             first = self._line_of(opener)
             margin = indentation(self._lines[first])
@@ -329,7 +329,7 @@ class _Near:
                     break
 
     def _suspects(self) -> list[tuple[int, str]]:
-        """Brackets that may lack their partner, and what would close them."""
+        """Brackets that may lack their partner, and their closers."""
         last = self._region.end
         unclosed = [(each.start, each.closer) for each in self._pairing.unclosed if each.start <= last]
         # A partner that begins a line and is not indented as its bracket's line is belongs to another one.
@@ -346,7 +346,7 @@ class _Near:
         return begins and indentation(opening) != indentation(closing)
 
     def _is_outside(self, line: int, margin: int) -> bool:
-        """Whether a bracket that was opened in a line above is closed before this one, judged by indentation."""
+        """Whether a bracket opened in a line above is closed before this one, judged by indentation."""
         said = self._lines[line]
         return bool(said.strip()) and indentation(said) <= margin and said.lstrip()[0] not in _CLOSERS
 
@@ -373,7 +373,7 @@ class _Near:
         return not rest or rest.startswith(("#", "//"))
 
     def _openers(self) -> Iterator[Insertion]:
-        """What opens the brackets that are closed too often."""
+        """Openers of brackets that are closed too often."""
         for closed in self._near_region(self._pairing.unopened):
             opener = OPENER[self._source[closed]]
             yield Insertion(_SURPLUS, closed, "", 1)
@@ -384,11 +384,11 @@ class _Near:
                         yield Insertion(self._opener(place) + 0.05 * (last - line), place.at, opener)
 
     def _near_region(self, places: Sequence[int]) -> list[int]:
-        """The few that are nearest."""
+        """The few places that are nearest."""
         return sorted(places, key=lambda at: abs(at - self._region.start))[:_SUSPECTS]
 
     def _beginning_of(self, last: int) -> int:
-        """The line with which the statement begins that the line `last` ends, judged by indentation."""
+        """The line with which a statement begins that ends in the line `last`, judged by indentation."""
         margin = indentation(self._lines[last])
         closes = self._lines[last].lstrip().startswith((*_CLOSERS,))
         for line in range(last - 1, max(-1, last - _REACH), -1):
@@ -420,7 +420,7 @@ class _Near:
                 yield from (Insertion(cost, self._starts[line] + len(said), word) for word in words)
 
     def _heads(self) -> Iterator[Insertion]:
-        """What ends the head of a block in a shell."""
+        """Ends of the heads of blocks in a shell."""
         for line in self._window() if "fi" in self._grammar.ends.split() else ():
             said = self._lines[line].rstrip()
             end = _HEADS.get((said.split() or [""])[0])
@@ -445,11 +445,11 @@ class _Near:
         return 0.0 if place.after in ("", "\n") else 1.0
 
     def _halves(self, place: _Slot) -> float:
-        """For a mark inside a word."""
+        """The halves of a word around a missing mark."""
         return 5.0 if {place.before, place.after} <= self._words else _NEVER
 
     def _keywords(self, place: _Slot, away: float) -> Iterator[Insertion]:
-        """Words that are never names, with the blanks that they need."""
+        """Keywords, with the blanks that they need."""
         if place.split:
             return
         before, after = self._source[place.at - 1 : place.at], self._source[place.at : place.at + 1]
@@ -467,15 +467,15 @@ class _Near:
 
 
 def _in_text(place: _Slot, closer: str) -> Insertion:
-    """A closer in a string, or where nothing tells strings from code: it ends a value."""
+    """A closer in a string, or where strings can't be told from code: it ends a value."""
     if place.split or not place.before or place.before in _OPENERS:
         return Insertion(_NEVER if place.split else 3.0, place.at, closer)
     return Insertion(0.0 if place.after in ("", "\n", *"\"'`", *_CLOSERS) else 1.0, place.at, closer)
 
 
 def _misplaced(looks: Sequence[str]) -> list[int]:
-    """For each quote, and the end: how many look like ends where they would be beginnings, and the other way round, if
-    one more stood before it."""
+    """For each quote, and for the end: how many quotes would be on the wrong side (beginnings that look like ends, and
+    the other way round) if one more came before it."""
     as_it_is = [look == ("beginning" if at % 2 else "end") for at, look in enumerate(looks)]
     turned = [look == ("end" if at % 2 else "beginning") for at, look in enumerate(looks)]
     after = [*accumulate(reversed(turned), initial=0)][::-1]

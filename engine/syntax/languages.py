@@ -1,7 +1,5 @@
-"""Which languages can be checked, and what names them: LSP ids, file names, shebangs.
-
-Grammars are wheels of their own, imported at first use, so that a daemon for Python never loads the one for C++.
-"""
+"""The languages that can be checked, and their names: LSP ids, file names, shebangs. Grammars are separate wheels that
+are imported at first use."""
 
 from __future__ import annotations
 
@@ -17,12 +15,12 @@ from tree_sitter import Language
 
 _PROGRAM = re.compile(r"[A-Za-z][A-Za-z+_-]*")
 _SHEBANG_CHARS = 256
-"""As many as Linux reads."""
+"""Characters of a shebang; Linux reads as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grammar:
-    """A language, the package that holds its grammar, and the names it goes by, with blanks between them."""
+    """A language, the package of its grammar, and its names, separated by blanks."""
 
     name: str
     package: str = ""
@@ -42,11 +40,11 @@ class Grammar:
     lexes: str = ""
     """Its strings and comments, as `lexing` names them; empty: its brackets need not pair."""
     tails: tuple[str, ...] = ()
-    """What may finish unfinished code after a gap, here and below as `continuations` forms it."""
+    """Text that may complete unfinished code after a gap; here and below in the notation of `continuations`."""
     standins: tuple[str, ...] = ("", "x")
     quotes: tuple[str, ...] = ('"', "'", "*/")
     headers: tuple[str, ...] = ()
-    """What may have stood where an opening bracket, the last of the line, is missing."""
+    """Text that may precede an opening bracket at the end of a line that lacks its head."""
 
 
 def _types(names: str) -> frozenset[str]:
@@ -63,7 +61,7 @@ BLOCKS = _types(
     keyframe_block_list heredoc_body object array table element fenced_code_block
     """
 )
-"""Bodies: with their braces where the language has some."""
+"""Types of nodes that are bodies, with their braces where the language has some."""
 _FILE = Path(__file__).with_suffix(".json")
 GRAMMARS = {name: convert({"name": name, **about}, Grammar) for name, about in decode(_FILE.read_bytes()).items()}
 _PYTHON = GRAMMARS["python"]
@@ -78,7 +76,7 @@ GRAMMARS["ipython"] = replace(
     interpreters="ipython",
 )
 PYTHON = frozenset({"python", "ipython"})
-"""What Python's compiler reads."""
+"""Languages that Python's compiler reads."""
 _BY_ALIAS = {alias: each.name for each in GRAMMARS.values() for alias in (each.name, *each.aliases.split())}
 _BY_EXTENSION = {ending: each.name for each in GRAMMARS.values() for ending in each.extensions.split()}
 _BY_FILENAME = {name: each.name for each in GRAMMARS.values() for name in each.filenames.split()}
@@ -86,10 +84,8 @@ _BY_INTERPRETER = {program: each.name for each in GRAMMARS.values() for program 
 
 
 def language_of(identifier: str = "", path: str = "", first_line: str = "") -> str | None:
-    """The name (`Grammar.name`) of a language, by what the editor calls it, by file name or by shebang, in this order.
-
-    None where nothing names one that is known.
-    """
+    """The name (`Grammar.name`) of a language by an editor's identifier, by file name or by shebang, in this order;
+    None: unknown."""
     name = PurePath(path.replace("\\", "/")).name
     return (
         _BY_ALIAS.get(identifier.strip().lower())
@@ -100,7 +96,7 @@ def language_of(identifier: str = "", path: str = "", first_line: str = "") -> s
 
 
 def _interpreter(line: str) -> str:
-    """The program that a shebang names, without its version; empty where the line is none."""
+    """The program in a shebang without its version; empty where the line is none."""
     if not line.startswith("#!"):
         return ""
     programs = [word.rpartition("/")[2] for word in line[2:].split() if not word.startswith("-")]

@@ -1,4 +1,4 @@
-"""Brackets, strings and comments of a text, by one regular expression a language.
+"""Finds brackets, strings and comments of a text, by one regular expression a language.
 
 A fill is half a statement as often as a whole one; where a parser has to guess, this sees what is open. It takes a
 millisecond for 20 kB and is right about ordinary code; what it can't know (heredocs, templates in templates) it takes
@@ -26,13 +26,13 @@ class Lexeme(NamedTuple):
     start: int
     end: int
     closer: str
-    """What ends a string or a comment; the partner of a bracket."""
+    """The text that ends a string or comment; the partner of a bracket."""
     ended: bool = True
     """False for a string or comment that the end of the text cut off."""
 
 
 CONTEXT_CHARS = 16
-"""Before a text that tell how it begins."""
+"""Characters before a text that decide how it begins."""
 
 
 def lexemes(text: str, language: str, context: str = "") -> Iterator[Lexeme]:
@@ -57,7 +57,7 @@ def lexemes(text: str, language: str, context: str = "") -> Iterator[Lexeme]:
 
 _LINE_END = r"(?=[\r\n])|\Z"
 _ESCAPED = r"\\(?:.|\Z)"
-"""A backslash may be the last that there is of a string so far."""
+"""A backslash, which may be the last character of a string so far."""
 _PARTS = {
     "hash": r"(?P<comment_line>#[^\r\n]*+)",
     "hash_unless_attribute": r"(?P<comment_hash>#(?!\[)[^\r\n]*+)",
@@ -84,7 +84,7 @@ _PARTS = {
         r"/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\r\n]){0,100}+\]|[^/\\\[\r\n]){1,1000}+/)"
     ),
 }
-"""What `Grammar.lexes` names."""
+"""The expressions by the names in `Grammar.lexes`."""
 _VERBATIMS = frozenset(["comment_star", "comment_long", "string_long", "string_rust", "string_verbatim"])
 _BRACKET = r"(?P<bracket>[()\[\]{}])"
 
@@ -103,7 +103,7 @@ def _ends(piece: str, closer: str, name: str) -> bool:
 
 
 def _closer(piece: str, name: str) -> str:
-    """What has to end a lexeme that begins like `piece`."""
+    """The end of a lexeme that begins like `piece`."""
     if name in ("comment_line", "comment_hash"):
         return "\n"
     if name == "comment_star":

@@ -1,4 +1,4 @@
-"""Overlap: the end of a fill that repeats the beginning of the text after its gap."""
+"""Finds the end of a fill that repeats the beginning of the text after its gap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLOSES = re.compile(r"(?:end|fi|done|esac)\b[;,)]*")
 _BLANK_LINES = re.compile(r"(?:[ \t]*+(?:\r\n|\r|\n))++")
 _BLANKS = " \t"
 _NEAR_CHARS = 16_000
-"""On either side of a gap, whose brackets are counted where there is no grammar."""
+"""Characters on either side of a gap in which brackets are counted where there is no grammar."""
 _BRACKET = re.compile(r"[()\[\]{}]")
 _OPENER = {")": "(", "]": "[", "}": "{"}
 _ANGLE = re.compile(r"(?<![=-])>")
@@ -26,7 +26,7 @@ _QUOTE = re.compile(r"(?<!\\)(?:[\"`]|(?<!\w)'|'(?!\w))")
 
 
 def without_lines(before: str, fill: str, after: str) -> str:
-    """The fill without the rest of the line, or whole lines, that follow again. `before`: the text before the gap."""
+    """A fill without the rest of a line, or whole lines, that follow it again. `before`: the text before the gap."""
     left = fill[: _repeated_lines(before, fill, after)]
     if left != fill or not _BLANK_LINES.match(after):
         return left
@@ -42,8 +42,8 @@ def repeats_lines(text: str, after: str) -> bool:
 
 
 def without_ends(before: str, fill: str, after: str, *, blanks: bool) -> Iterator[str]:
-    """What is left of a fill without an end with which the text after the gap begins: what repeats most first. Which of
-    them is right, if one is, does not show here. `blanks`: those between do not count."""
+    """A fill without an end with which the text after the gap begins; the longest repetition comes first. Which one is
+    right, if any, does not show here. `blanks`: whether blanks in between are ignored."""
     indent, said = 0, fill
     if blanks:
         indent, said = len(after) - len(after.lstrip(_BLANKS)), fill.rstrip(_BLANKS)
@@ -57,8 +57,8 @@ def without_ends(before: str, fill: str, after: str, *, blanks: bool) -> Iterato
 
 
 def without_end(before: str, fill: str, after: str) -> str:
-    """The fill without the end that the text after the gap begins with, in a language without a grammar. A bracket or
-    quote is left out only where that leaves fewer without a partner, and no part of an operator is."""
+    """A fill without the end that the text after the gap begins with, in a language without a grammar. A bracket or
+    quote is removed only if fewer are then without a partner; a part of an operator never is."""
     before, after = before[-_NEAR_CHARS:], after[:_NEAR_CHARS]
     fill = without_lines(before, fill, after)
     for left in without_ends(before, fill, after, blanks=True):
@@ -72,8 +72,8 @@ def without_end(before: str, fill: str, after: str) -> str:
 
 
 def swallowed(head: str, fill: str, line: str) -> Iterator[int]:
-    """How many characters after the gap, closers all of them, a fill closes itself, where more of the line has its
-    partner without them. `head`, `line`: the gap's line before and after it."""
+    """How many characters after the gap, all of them closers, a fill closes itself, where more of the line has partners
+    without them. `head`, `line`: the gap's line before and after it."""
     for count in range(1, 1 + min(_MOST_SWALLOWED, len(line))):
         closers, rest = line[:count], line[count:]
         closed = fill != closers and closes(head, fill, closers, rest)
@@ -95,7 +95,7 @@ def lonely_angles(line: str) -> int:
 
 
 def _repeated_lines(before: str, fill: str, after: str) -> int:
-    """Where the end of the fill begins that the text after the gap begins with, if that is a line or more."""
+    """Where the end of a fill begins that the text after the gap begins with, if it is a line or more."""
     first_line_end = line_end(after)
     for size in range(min(len(fill), len(after)), 0, -1):
         if fill.endswith(after[:size]):
@@ -114,7 +114,7 @@ def line_end(text: str) -> int:
 
 
 def _is_edge(left: str, right: str) -> bool:
-    """Whether no name and no number goes on from one text to the other."""
+    """Whether no name and no number continues from one text to the other."""
     return not (_is_in_name(left[-1:]) and _is_in_name(right[:1]))
 
 
@@ -133,12 +133,12 @@ def _lonely(head: str, fill: str, line: str) -> int:
 
 
 def _is_paired(before: str, fill: str, after: str) -> bool:
-    """Whether a fill leaves no more without a partner than there was: what is odd otherwise proves nothing."""
+    """Whether a fill leaves no more without a partner than before; an oddity elsewhere proves nothing."""
     return _unpaired(before, fill, after) <= _unpaired(before, "", after)
 
 
 def _unpaired(before: str, fill: str, after: str) -> int:
-    """How many brackets have no partner, and quotes none in the gap's line."""
+    """The number of brackets without a partner, and of quotes without one in the gap's line."""
     open_: list[str] = []
     lonely = 0
     for found in _BRACKET.finditer(before + fill + after):

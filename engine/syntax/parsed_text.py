@@ -14,9 +14,10 @@ from engine.syntax.problems import Found, find
 from engine.syntax.tree import SyntaxTree, parsed, plain
 
 _NOT_STRUCTURE = ("outside", "nonlocal", "global", "from __future__", "duplicate argument")
-"""Said by Python's compiler about text that parses: no reason to mend it, but one against what would bring it about."""
+"""Messages of Python's compiler about text that parses: no reason to mend it, but a reason against an edit that causes
+one."""
 _APART = 2
-"""Lines between two problems."""
+"""Lines between two separate problems."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +28,9 @@ class ParsedText:
     found: tuple[Found, ...]
     """ERROR and MISSING nodes."""
     diagnostic: Diagnostic | None
-    """What Python's compiler says against the structure of the text; nothing for other languages and huge texts."""
+    """The compiler's complaint about the structure of a text; None for other languages and huge texts."""
     complaint: Diagnostic | None = None
-    """What else it says against the text, which parses."""
+    """Another complaint of the compiler, about a text that parses."""
 
     @property
     def is_sound(self) -> bool:
@@ -37,15 +38,14 @@ class ParsedText:
 
     @property
     def severity(self) -> tuple[int, int]:
-        """How bad it is: problems, and how much text from the compiler's diagnostic on has not been compiled."""
+        """How broken it is: the number of problems, and how much text from the compiler's complaint on was not
+        compiled."""
         return len(self.found), len(self.tree.text) - self.diagnostic.offset + 1 if self.diagnostic else 0
 
     def edited(self, start: int, end: int, new: str, budget: Budget) -> ParsedText | None:
-        """With [start, end) replaced; None where that does not make it better, or can't be told in time.
-
-        Better is: nothing is wrong any more; or less, and none of it where the text was replaced or, for the compiler,
-        before that; and not the same a few lines later.
-        """
+        """The text with [start, end) replaced; None where that does not make it better, or is unknown. Better: nothing
+        is wrong any more; or less is, with nothing in the replaced part or, for the compiler, before it, and not the
+        same a few lines later."""
         tree = self.tree.edited(start, end, new, budget)
         found = find(tree.root, budget) if tree else None
         if tree is None or found is None or len(found) > len(self.found):
@@ -69,7 +69,7 @@ class ParsedText:
 
     @cached_property
     def _is_cut_off(self) -> bool:
-        """Whether a string is open at the end: from where it begins, code and strings may have changed places."""
+        """Whether a string is open at the end: code and strings may have changed places from its beginning on."""
         pending = pair(self.tree.text, self.tree.language).pending
         return pending is not None and pending.kind == "string"
 
@@ -80,8 +80,8 @@ class ParsedText:
         return any(each.start_byte <= byte <= each.end_byte for each in touched)
 
     def _moved(self, other: ParsedText, end: int) -> bool:
-        """Whether the compiler complains of the same in another text, and would if that ended with the line at `end`:
-        what it complains of was only pushed down."""
+        """Whether the compiler's complaint about another text is the same, and would be if that ended with the line at
+        `end`: then it was only moved."""
         if self.diagnostic is None or other.diagnostic is None or self.diagnostic.message != other.diagnostic.message:
             return False
         text = other.tree.text
@@ -98,7 +98,7 @@ def parse_text(text: str, language: str, budget: Budget | None = None) -> Parsed
 
 
 def parsed_text(tree: SyntaxTree, budget: Budget) -> ParsedText | None:
-    """None without time."""
+    """Parse a text; None without time."""
     found = find(tree.root, budget)
     return None if found is None else _compiled(tree, found)
 

@@ -34,7 +34,7 @@ def placeholder_at(text: str, cursor: int, language: str) -> Placeholder | None:
 
 
 def _arguments(text: str, cursor: int) -> Placeholder | None:
-    """Empty brackets of a call around the cursor, or the ones that open or close at it."""
+    """The empty brackets of a call around the cursor or next to it."""
     found = _EMPTY_CALL.search(text, max(0, text.rfind("(", 0, cursor + 1)))
     if found is None or not found.start() <= cursor <= found.end():
         return None
@@ -56,7 +56,7 @@ def _braces(text: str, cursor: int, around: Brackets) -> Placeholder | None:
 
 
 def _placeholder(text: str, cursor: int) -> Placeholder | None:
-    """A line that only says that something is to come; or the end of a header line that says so."""
+    """A line that only says that something is to come, or such an end of a header line."""
     start = line_start(text, cursor)
     line = text[start : _line_end(text, cursor)]
     header = re.match(r".*:(?=[ \t]*(?:pass|\.\.\.)[ \t]*\Z)", line)
@@ -72,7 +72,7 @@ def _placeholder(text: str, cursor: int) -> Placeholder | None:
 
 
 def _todo(text: str, cursor: int) -> Placeholder | None:
-    """Below a comment that says so; the comment stays."""
+    """The line below a comment that says so; the comment stays."""
     start, end = line_start(text, cursor), _line_end(text, cursor)
     if not _TODO.match(text[start:end]):
         return None
@@ -80,7 +80,7 @@ def _todo(text: str, cursor: int) -> Placeholder | None:
 
 
 def _empty_block(text: str, cursor: int, language: str) -> Placeholder | None:
-    """Below a header whose block is missing, at the header or on the blank line below it."""
+    """The body below a header without one, at the header or on the blank line below it."""
     if language not in PYTHON:
         return None
     stop = _line_end(text, cursor)
@@ -108,8 +108,8 @@ def indent_unit(text: str, default: str) -> str:
 
 
 def _new_line(text: str, at: int, deeper: str = "") -> str:
-    """A line break, and the indentation of the line that holds an offset; one level `deeper`, by so much if the text
-    does not say."""
+    """A line break and the indentation of the line at an offset; one level `deeper`, by this much if the text does not
+    show it."""
     line_break = "\r\n" if "\r\n" in text else "\n"
     indent = _INDENT.match(text, line_start(text, at))
     return line_break + (indent[0] if indent else "") + (indent_unit(text, deeper) if deeper else "")

@@ -1,4 +1,4 @@
-"""Problems of a syntax tree, and which of them another version of the text already has."""
+"""The problems of a syntax tree, compared with those of another version of the text."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ _ASK_EVERY = 256
 
 
 class Problem(Wire, frozen=True, kw_only=True):
-    """Something wrong that a fill adds, at `fill[start:end]`.
-
-    Empty where something is missing; at either end of the fill where the problem shows outside of it.
-    """
+    """A problem that a fill adds, at `fill[start:end]`. Empty where something is missing; at an end of the fill where
+    the problem shows outside of it."""
 
     start: int
     end: int
@@ -36,21 +34,21 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class GapSpan:
-    """What one version of the text has in the gap: `data[first:last]` of `size` bytes."""
+    """The part of one version of the text that fills the gap: `data[first:last]` of `size` bytes."""
 
     first: int
     last: int
     size: int
 
     def places(self, found: Found) -> Iterator[tuple[str, int, int]]:
-        """Names of a problem outside of the gap that all versions of the text share: ends before the gap count from
-        the beginning of the text, ends after it from its end. None for one that ends inside the gap."""
+        """Names of a problem outside of the gap that all versions of the text share: places before the gap count from
+        the beginning, those after it from the end. None for one that ends inside the gap."""
         for start in self._ends(found.start):
             for end in self._ends(found.end):
                 yield found.what, start, end
 
     def holds(self, found: Found) -> bool:
-        """Whether the problem lies in the gap, and not just at its end."""
+        """Whether the problem lies in the gap, and not only at its end."""
         return self.first <= found.start < self.last and found.end <= self.last
 
     def touches(self, found: Found, margin: int = 0) -> bool:
@@ -87,5 +85,5 @@ def find(root: Node, budget: Budget) -> list[Found] | None:
 
 
 def known(references: Iterable[tuple[GapSpan, Iterable[Found]]]) -> frozenset[tuple[str, int, int]]:
-    """Names of all problems of some versions of a text."""
+    """Names of all problems in some versions of a text."""
     return frozenset(name for gap, found in references for each in found for name in gap.places(each))

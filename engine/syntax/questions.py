@@ -1,7 +1,7 @@
-"""What is asked about documents, and the answers: plain values, so that another process can be asked.
+"""Questions about documents and their answers, as plain values, so that another process can answer.
 
-Nothing here parses. `engine.syntax.checks` answers, in this process or in one of its own (`engine.syntax.child`);
-None in the place of an answer means that nobody could tell in time.
+Nothing here parses. `engine.syntax.checks` answers, in this process or in one of its own (`engine.syntax.child`); None
+in place of an answer means that it was not found in time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class Asks(Wire, Generic[R], frozen=True, tag=True):
-    """A question that is answered by an `R`."""
+    """A question whose answer is an `R`."""
 
 
 class ValidatedFill(Wire, frozen=True, kw_only=True):
@@ -31,17 +31,17 @@ class ValidatedFill(Wire, frozen=True, kw_only=True):
     verdict: Verdict | None
     """None: unchecked."""
     swallowed: int = 0
-    """Characters after the gap that it takes the place of."""
+    """Characters after the gap that it replaces."""
 
 
 class Validations(Wire, frozen=True, kw_only=True):
-    """One for each fill; None where nothing of it is left to offer."""
+    """One for each fill; None where nothing of it can be offered."""
 
     fills: tuple[ValidatedFill | None, ...]
 
 
 class ValidateFills(Asks[Validations], frozen=True, kw_only=True):
-    """What becomes of a document with each of `fills` in the place of `text[start:end]`."""
+    """What a document becomes with each of `fills` in place of `text[start:end]`."""
 
     text: str
     start: int
@@ -50,17 +50,16 @@ class ValidateFills(Asks[Validations], frozen=True, kw_only=True):
     """`Grammar.name`, here and below."""
     fills: tuple[str, ...]
     whole: bool = False
-    """Whether a fill stands for text that is there: then no part of it will do. Others are trimmed to what belongs in
-    the gap."""
+    """Whether a fill replaces existing text: then no part of it will do. Others are trimmed to the gap's extent."""
     cut: bool = False
-    """Cut what is broken to its longest head that is not."""
+    """Whether a broken fill is cut to its longest head that is not."""
     may_swallow: bool = False
-    """Whether a fill may take the place of closers after the gap that it closes itself."""
+    """Whether a fill may replace closers after the gap that it closes itself."""
 
 
 class Diagnosis(Wire, frozen=True, kw_only=True):
     severity: tuple[int, int]
-    """Orders texts; see `ParsedText.severity`."""
+    """How broken the document is; see `ParsedText.severity`."""
     errors: tuple[SyntaxErrorRegion, ...]
 
 
@@ -70,23 +69,23 @@ class Diagnose(Asks[Diagnosis], frozen=True, kw_only=True):
 
 
 class Better(Wire, frozen=True, kw_only=True):
-    """A text that makes its document less broken: its index, and how broken the document then is."""
+    """A text that makes its document less broken: its index, and how broken the document is then."""
 
     index: int
     severity: tuple[int, int]
 
 
 class Tried(Wire, frozen=True, kw_only=True):
-    """What came of the first `count` texts."""
+    """The result for the first `count` texts."""
 
     count: int
     better: tuple[Better, ...]
     spent_ms: float
-    """Of processor time."""
+    """Processor time spent."""
 
 
 class TryEdits(Asks[Tried], frozen=True, kw_only=True):
-    """Which of `texts` make a broken document better in the place of `text[start:end]`; `most` of them will do."""
+    """Which of `texts` make a broken document better in place of `text[start:end]`; `most` of them are enough."""
 
     text: str
     language: str
@@ -108,14 +107,14 @@ class Inserted(Wire, frozen=True, kw_only=True):
 
 
 class Insertions(Wire, frozen=True, kw_only=True):
-    """What came of the first `count` insertions, likeliest first."""
+    """The result for the first `count` insertions, likeliest first."""
 
     count: int
     found: tuple[Inserted, ...]
     done: bool
-    """Whether there is no other that is worth a try."""
+    """Whether no other insertion is worth a try."""
     spent_ms: float
-    """Of processor time."""
+    """Processor time spent."""
 
 
 class TryInsertions(Asks[Insertions], frozen=True, kw_only=True):
@@ -126,21 +125,21 @@ class TryInsertions(Asks[Insertions], frozen=True, kw_only=True):
     region: SyntaxErrorRegion
     start: int
     end: int
-    """The token stands in `text[start:end]`, or at either end of it."""
+    """The token goes into `text[start:end]`, or to either end of it."""
     skip: int = 0
-    """Insertions that were tried already."""
+    """The number of insertions that were tried already."""
     limit: float = math.inf
-    """What costs more is not tried."""
+    """Highest cost of an insertion that is tried."""
 
 
 class AnalyzeText(Asks[Analysis], frozen=True, kw_only=True):
-    """What a text offers to somebody at a place in it."""
+    """What can be done at a place in a text without a model."""
 
     text: str
     language: str
     cursor: int
     start: int | None = None
-    """Where a selection begins that ends at the cursor."""
+    """The beginning of a selection that ends at the cursor."""
 
 
 class Roles(Wire, frozen=True, kw_only=True):
@@ -150,7 +149,7 @@ class Roles(Wire, frozen=True, kw_only=True):
 
 
 class RolesOf(Asks[Roles], frozen=True, kw_only=True):
-    """The roles of spans of a text in its code."""
+    """The roles of spans of a text."""
 
     text: str
     language: str
@@ -162,7 +161,7 @@ class SpanEdits(Wire, frozen=True, kw_only=True):
 
 
 class CallsToChange(Asks[SpanEdits], frozen=True, kw_only=True):
-    """What calls in `text` have to become if the lines that begin at `start` changed a signature."""
+    """What calls in `text` become if the lines from `start` on changed a signature."""
 
     before: str
     text: str
@@ -178,9 +177,9 @@ Reply = Validations | Diagnosis | Tried | Insertions | Analysis | Roles | SpanEd
 class Check:
     question: Question
     budget_ms: float
-    """Of processor time."""
+    """Processor time."""
     left_ms: float = math.inf
-    """After so long, by the clock on the wall, the answer is of no use any more."""
+    """Time on the wall after which the answer is of no use."""
 
 
 def reply_to(

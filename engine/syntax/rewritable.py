@@ -1,5 +1,5 @@
-"""Which rewrites a selection asks for, as its grammar says: what has no type hints, no docstring, a loop that only
-appends, ..."""
+"""The rewrites that suit a selection, by its grammar: code without type hints or docstring, a loop that only appends,
+..."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _UNTYPED = ("identifier", "default_parameter")
 _EMPTY = re.compile(r"/\s*len\(|\b(max|min)\(\w+\)|\[0\]|\[-1\]|\.reduce\(")
 _GUARD = re.compile(r"\bnot \w+\b|\blen\(\w+\)\s*(==|<)|\.length\s*(===?|<)|default=")
 _NODES = 20_000
-"""Nodes that are looked at, at most."""
+"""Most nodes that are searched."""
 
 
 def rewritable(tree: SyntaxTree, start: int, end: int) -> tuple[Rewritable, ...]:
-    """What applies to `text[start:end]`, one of a kind: to the whole selection, or without one to the function whose
-    first line holds the place."""
+    """The rewrites that apply to `text[start:end]`, one of a kind: to the whole selection, or without one to the
+    function whose first line holds the place."""
     nodes = list(_selected(tree, start, end))
     if not nodes:
         return ()
@@ -40,7 +40,7 @@ def rewritable(tree: SyntaxTree, start: int, end: int) -> tuple[Rewritable, ...]
 
 
 def _selected(tree: SyntaxTree, start: int, end: int) -> Iterator[Node]:
-    """The nodes that lie in the selection, outer ones first; of a cursor those of the function around it."""
+    """The nodes in the selection, outer ones first; for a cursor those of the function around it."""
     low, high = tree.byte(start), tree.byte(end)
     if low == high:
         function = _function_at(tree, low)
@@ -108,7 +108,7 @@ def _docstring(node: Node) -> Node | None:
 
 
 def _is_empty(tree: SyntaxTree, node: Node) -> bool:
-    """Whether it says nothing but that something is to come."""
+    """Whether a body only says that something is to come."""
     body = _body(node)
     rest = body[1:] if _docstring(node) else body
     return all(
@@ -149,7 +149,7 @@ def _formats(tree: SyntaxTree, node: Node) -> bool:
 
 
 def _joins(tree: SyntaxTree, node: Node) -> bool:
-    """A template literal would do: a text and something else joined by `+`."""
+    """Whether a text and something else are joined by `+`, which a template literal could do."""
     if node.type != "binary_expression":
         return False
     operator = node.child_by_field_name("operator")
@@ -159,7 +159,7 @@ def _joins(tree: SyntaxTree, node: Node) -> bool:
 
 
 def _only_appends(tree: SyntaxTree, node: Node) -> bool:
-    """A loop that does nothing but append, or set an item, perhaps under a condition."""
+    """A loop that only appends, or sets an item, perhaps under a condition."""
     if node.type != "for_statement":
         return False
     body = _body(node)
@@ -177,7 +177,8 @@ def _only_appends(tree: SyntaxTree, node: Node) -> bool:
 
 
 def _can_be_simpler(tree: SyntaxTree, node: Node) -> bool:
-    """A condition that only chooses between true and false, an else after a return, or one alone within another."""
+    """A condition that only chooses between true and false, an else after a return, or a condition alone within
+    another."""
     if node.type != "if_statement":
         return False
     then = node.child_by_field_name("consequence")

@@ -1,7 +1,5 @@
-"""What a span of a text is to its code: whether it binds a name, uses one, or is prose, and in whose scope it lies.
-
-Told from the names that grammars give to nodes and fields, which agree from language to language nearly everywhere.
-"""
+"""The role of a span in its code: whether it binds a name, uses one, or is prose, and in whose scope. It follows from
+the names that grammars give to nodes and fields, which agree nearly everywhere."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from engine.syntax.tree import SyntaxTree
 RoleKind = Literal[
     "definition", "parameter", "import", "assigned", "assigned_member", "member", "keyword", "mention", "text", "use"
 ]
-"""A "mention" is a name in prose that is set as one: in backticks, or where parameters are documented."""
+"""A "mention" is a name in prose that is marked as one: in backticks, or in documentation of parameters."""
 BINDS: frozenset[RoleKind] = frozenset({"definition", "parameter", "import", "assigned", "assigned_member"})
 MEMBERS: frozenset[RoleKind] = frozenset({"member", "assigned_member"})
 
@@ -42,22 +40,22 @@ _KEYWORDS = frozenset({"keyword_argument.name", "argument.name", "pair.key"})
 _CALLED = re.compile(r"(\w+)\W*$")
 _CONSTRUCTORS = frozenset({"__init__", "__new__", "__construct", "initialize", "constructor"})
 _DOCUMENTING = 40
-"""Comments and attributes that stand before one definition."""
+"""Most comments and attributes before one definition."""
 _LINE_CHARS = 200
-"""Of a line that are read before and after a name in prose."""
+"""Characters of a line that are read before and after a name in prose."""
 _UP = 4
-"""Nodes around a span that say what it is."""
+"""Nodes around a span that decide its role."""
 
 
 class SpanRole(Wire, frozen=True, kw_only=True):
     role: RoleKind
     inside: str
-    """The node around the span's own, and the field that it is there."""
+    """The node around the span's own node, and its field there."""
     scopes: tuple[int, ...]
-    """Where the functions and classes around it begin, the innermost first; the one that a comment stands before is
-    around it."""
+    """The beginnings of the functions and classes around it, the innermost first; a comment before one counts as inside
+    it."""
     function: str = ""
-    """Of a parameter: the function that has it; of a keyword: the one that is called with it. A constructor goes by its
+    """For a parameter the function that has it, for a keyword the function that is called with it; a constructor by its
     class."""
 
 
@@ -98,7 +96,7 @@ def _is_mention(text: str, start: int, end: int) -> bool:
 
 
 def _documented(around: Sequence[Node]) -> Iterator[Node]:
-    """The function or class that a comment stands before, be it exported or assigned there."""
+    """The function or class that a comment documents, also if it is exported or assigned there."""
     node = next((each for each in reversed(around) if "comment" in each.type), None)
     for _ in range(_DOCUMENTING):
         if node and _BEFORE_DEFINITION.search(node.type):
@@ -141,7 +139,8 @@ def _field(inner: Node, outer: Node) -> str:
 
 
 def _kind(types: Sequence[str], field: str, outer_field: str) -> RoleKind:
-    """`types`: of a node and those around it; `field`: what it is in the next, and that in the one around."""
+    """The kind of a span. `types`: of its node and those around it; `field`: its field in the next one, and that one's
+    in the one around."""
     outer, beyond = [*types[1:3], "", ""][:2]
     if any(map(_TEXT.search, types[:2])):
         return "text"

@@ -1,5 +1,5 @@
-"""What grammars let pass although the language does not: keywords as names; in scripts, also empty items of a list,
-constants without a value, and `await` and `yield` in functions that are not made for them."""
+"""Rules of languages that their grammars do not check: keywords as names; in scripts also empty items of a list,
+constants without a value, `await` and `yield` in functions that do not allow them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FUNCTION = re.compile(r"(?:generator_)?function|arrow_function|method_definitio
 
 
 def violations(tree: SyntaxTree, first: int, last: int) -> list[Found]:
-    """Rules that `tree.data[first:last]` breaks, in bytes; what surrounds it is not looked at."""
+    """Rules that `tree.data[first:last]` (bytes) breaks; its surroundings are not checked."""
     query = _query(tree.language)
     if query is None:
         return []
@@ -63,7 +63,7 @@ def _breaks(rule: str, node: Node, tree: SyntaxTree) -> bool:
 
 
 def _marks(node: Node | None, otherwise: str) -> list[str]:
-    """The words and signs that the function around a node begins with."""
+    """The words and signs at the beginning of the function around a node."""
     while node and not _FUNCTION.match(node.type):
         node = node.parent
     return [child.type for child in node.children[:3]] if node else [otherwise]
@@ -84,7 +84,7 @@ def _keywords(language: str) -> frozenset[bytes]:
 
 
 def _is_certain(node: Node | None) -> bool:
-    """Whether it stands in no ERROR node, where names and lists are guesses."""
+    """Whether a node is in no ERROR node, where names and lists are guesses."""
     while node and not node.is_error:
         node = node.parent
     return node is None

@@ -1,7 +1,7 @@
-"""What calls have to become after a parameter came to their function or went from it, where that needs no guess.
+"""What calls become after a parameter was added to their function or removed from it, where that needs no guess.
 
-A name that is not known where a call stands is not made up, and where an argument might be meant for another parameter
-(unpacked, left to a default, a second function of that name) nothing is said.
+A name that is unknown where a call stands is not made up. Where an argument might be meant for another parameter
+(unpacked, left to a default, a second function of that name), the call stays.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from engine.syntax.roles import function_name, role_of
 from engine.syntax.tree import SyntaxTree
 
 _PLACES = 60
-"""Of a name, that are looked at."""
+"""Most places of a name that are searched."""
 _UNPACKED = re.compile(r"splat|spread|rest_pattern|variadic")
 _OPTIONAL = re.compile(r"default|optional")
 _RECEIVERS = frozenset({"self", "cls"})
 _NAME = re.compile(r"\w+")
 _MEMBERS_OF = re.compile(r"class|impl|trait|interface|struct|enum|record|module")
 _OWN = frozenset({"self", "cls", "this", "Self", "super"})
-"""Objects of which a method is called that are of its class."""
+"""Objects whose methods are of the class around the call."""
 _LONGEST_OBJECT = 40
 _OBJECT = re.compile(rf"(\w{{0,{_LONGEST_OBJECT}}})\W{{0,3}}(?:\.|->|::)\Z")
-"""Before the name of a method."""
+"""The object before the name of a method."""
 _OBJECT_REACH = _LONGEST_OBJECT + 5
 _ONLY_BY_OBJECT = frozenset({"python", "javascript", "typescript", "tsx", "php", "rust", "go"})
 """Languages in which a bare name is never a method."""
@@ -47,18 +47,20 @@ class SpanEdit(Wire, frozen=True, kw_only=True):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signature:
     name: str
-    """By which it is called: a constructor's class."""
+    """The name to call it by: a constructor's class."""
     is_method: bool
     constructs: bool
     receiver: frozenset[str]
-    """Names of its object in it, where the language has no word for that."""
+    """Names of the function's object inside it, where the language has no word for it."""
     parameters: Sequence[str]
-    """Without the receiver, up to the first one that takes several arguments or can be given by keyword alone."""
+    """Parameters without the receiver, up to the first one that takes several arguments or can only be given by
+    keyword."""
     optional: frozenset[str]
 
 
 def calls_to_change(before: SyntaxTree, after: SyntaxTree, start: int) -> list[SpanEdit]:
-    """Of the text after an edit; `start`: where its lines begin in both. The nearest to it first; none overlap."""
+    """Edits of calls after a change of signature. `start`: where the changed lines begin in both texts. The nearest
+    come first; none overlap."""
     at = start + common_head(before.text[start:], after.text[start:])
     was, now = _signature(before, at), _signature(after, at)
     if was is None or now is None or (was.name, was.is_method) != (now.name, now.is_method):
@@ -83,7 +85,7 @@ def calls_to_change(before: SyntaxTree, after: SyntaxTree, start: int) -> list[S
 
 
 def _signature(tree: SyntaxTree, at: int) -> _Signature | None:
-    """Of the function in whose parameters a place lies."""
+    """The signature of the function in whose parameters a place lies."""
     byte = tree.byte(at)
     node = tree.root.descendant_for_byte_range(byte, byte)
     while node is not None:
@@ -145,7 +147,7 @@ def _definitions(tree: SyntaxTree, name: str) -> int:
 
 
 def _calls(tree: SyntaxTree, function: _Signature) -> Iterator[Node]:
-    """The bracketed arguments of each."""
+    """The bracketed arguments of each call."""
     for found in islice(re.finditer(rf"\b{function.name}[^\S\n]*\(", tree.text), _PLACES):
         byte = tree.byte(found.end() - 1)
         node = tree.root.descendant_for_byte_range(byte, byte + 1)
@@ -193,7 +195,7 @@ def _removed(tree: SyntaxTree, call: Node, was: _Signature, name: str) -> SpanEd
 
 
 def _given(call: Node) -> tuple[list[Node], int | None]:
-    """The arguments of a call, and how many come before those with names; None where some are unpacked."""
+    """The arguments of a call, and how many precede those with names; None where some are unpacked."""
     given = [each for each in call.named_children if "comment" not in each.type]
     unpacked = any(_UNPACKED.search(each.type) for each in given)
     named = [
@@ -204,7 +206,7 @@ def _given(call: Node) -> tuple[list[Node], int | None]:
 
 
 def _is_known(tree: SyntaxTree, at: int, name: str) -> bool:
-    """Whether the function around a place has the name before it, or the file at its top level."""
+    """Whether the function around a place, or the file at its top level, has the name before it."""
     scopes = role_of(tree, at, at + 1).scopes
     before = tree.text[scopes[0] : at] if scopes else tree.text[:at]
     known = rf"\b{name}\b" if scopes else rf"(?m)^(?:(?:const|let|var)\s+)?{name}\b[^\n=(]*=(?!=)"

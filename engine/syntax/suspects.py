@@ -1,4 +1,4 @@
-"""Documents that were under way when the process that checks syntax died, or that use up all the time they get."""
+"""Documents over which the syntax process died, or that use up all their time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from engine.common.sequences import common_head, common_tail
 
 DEATHS = 2
-"""So many, and a document is set aside."""
+"""Deaths after which a document is set aside."""
 ASIDE_S = 600.0
-"""Then it gets another chance: it may have become another one."""
+"""Seconds after which it gets another chance: it may have changed."""
 _KEPT = 16
 _LEAST_MS = 10.0
 
@@ -21,12 +21,12 @@ class _Suspect:
     language: str
     deaths: int = 0
     out_of_time: int = 0
-    """How often of late, less how often not."""
+    """How often it ran out of time lately, less how often it did not."""
     aside_until: float = 0.0
 
 
 class Suspects:
-    """Knows a document by its text: an edit of it, which most of it has in common with, is the same one."""
+    """Knows a document by its text; an edit that shares most of it is the same document."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -44,7 +44,7 @@ class Suspects:
         return found is not None and found.aside_until > self._clock()
 
     def budget_ms(self, text: str, language: str, asked_ms: float) -> float:
-        """What may be spent on a document: half as much each time that it was not enough."""
+        """Time for a document in milliseconds: half as much each time that it was not enough."""
         found = self._find(text, language)
         return max(min(asked_ms, _LEAST_MS), asked_ms / 2**found.out_of_time) if found else asked_ms
 
@@ -59,7 +59,7 @@ class Suspects:
         return False
 
     def took(self, text: str, language: str, *, out_of_time: bool) -> None:
-        """Note that a process survived a document, and how long that took."""
+        """Note that a process survived a document, and the time that it took."""
         if out_of_time:
             found = self._named(text, language)
             found.out_of_time = min(found.out_of_time + 1, 16)

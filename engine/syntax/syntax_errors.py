@@ -1,4 +1,4 @@
-"""Where the syntax of a text is broken, and where the cause may lie."""
+"""Finds where the syntax of a text is broken, and where the cause may lie."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from engine.syntax.parsed_text import ParsedText
 from engine.syntax.problems import Found
 
 _SMALL = 40
-"""Bytes of an ERROR node up to which its own place says where the cause is."""
+"""Bytes of an ERROR node up to which the cause is at its own place."""
 _APART = 2
 """Lines between two spots that still count as one region."""
 _MOST_SPOTS = 64
-"""Places of causes that one region names."""
+"""Most places of causes in one region."""
 _DETAIL = re.compile(r" \(.*\)$|[.:] .*$")
 """What a compiler adds to its message."""
 
 
 def syntax_errors(text: ParsedText, budget: Budget | None = None) -> tuple[SyntaxErrorRegion, ...]:
-    """Where a text is broken, in order; as much as there is time for."""
+    """The error regions of a text, in order, as far as time allows."""
     if text.is_sound:
         return ()
     budget = budget or Budget()
@@ -52,7 +52,7 @@ class _Spot:
     rank: int
     what: str = ""
     tells: bool = True
-    """Whether it says by itself that something is wrong near it."""
+    """Whether the node shows by itself that something is wrong near it."""
 
 
 def _spots(text: ParsedText) -> Iterator[_Spot]:
@@ -79,7 +79,7 @@ def _spots(text: ParsedText) -> Iterator[_Spot]:
 
 
 def _joints(root: Node, found: Found) -> list[int]:
-    """Where the last pieces begin that a parser could make something of in a large error."""
+    """Beginnings of the last pieces that a parser understood in a large error."""
     node = root.descendant_for_byte_range(found.start, found.end)
     children = node.children if node and node.is_error else []
     return [child.start_byte for child in children[-2:]]

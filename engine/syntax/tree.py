@@ -18,18 +18,18 @@ from engine.syntax.languages import load
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONE_CR = re.compile(rb"\r(?!\n)")
 _KEPT_NBYTES = 1 << 20
-"""Of text; its trees take about seventy times as much."""
+"""Bytes of text that are kept; its trees take about seventy times as much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntaxTree:
-    """Offsets that go in and come out count characters of `text`; bytes and points stay inside."""
+    """A parsed text. Offsets of its methods count characters of `text`; bytes and points stay inside."""
 
     text: str
     language: str
     """`Grammar.name`"""
     data: bytes
-    """What tree-sitter saw: see `encoded`."""
+    """The bytes that tree-sitter parsed: see `encoded`."""
     tree: Tree
 
     @property
@@ -45,7 +45,7 @@ class SyntaxTree:
         return byte if self._narrow else len(self.data[:byte].decode(errors="ignore"))
 
     def said(self, first: Node, last: Node | None = None) -> str:
-        """The text of a node, or from where one begins to where another does."""
+        """The text of a node, or from the beginning of one to that of another."""
         end = first.end_byte if last is None else last.start_byte
         return self.data[first.start_byte : end].decode(errors="ignore")
 

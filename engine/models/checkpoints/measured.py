@@ -27,7 +27,7 @@ class FillTimes:
         self._ms: list[float] = []
 
     def add(self, ms: float) -> None:
-        """Add the time of a fill; waiting for others does not count. After enough of them their time is written down."""
+        """Add the time of a fill; waiting for others does not count. After enough fills their time is written down."""
         if self._name not in CODERS or len(self._ms) >= ENOUGH:
             return
         self._ms.append(ms)

@@ -1,1 +1,1 @@
-"""How a request is laid out in tokens: stable parts first, the prefix last."""
+"""The layout of a request in tokens: stable parts first, the prefix last."""

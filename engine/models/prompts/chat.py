@@ -74,7 +74,7 @@ class ChatPrompt(PromptLayout):
         return chosen
 
     def _edits(self, request: FillRequest, limit: int) -> list[str]:
-        """The newest ones that there is room for, oldest first."""
+        """The newest edits for which there is room, oldest first."""
         room = int(limit * _EDIT_SHARE) * CHARACTERS
         chosen: list[str] = []
         for edit in reversed(request.edits):
@@ -90,7 +90,7 @@ class ChatPrompt(PromptLayout):
 
 
 def _template(tokenizer: Tokenizer, files: Files) -> Any:
-    """A tokenizer of transformers, for its chat template alone, in which control tokens are what they say."""
+    """A tokenizer of transformers, for its chat template alone, in which names of control tokens are control tokens."""
     # It takes seconds to import, and the bundled model has no use for it.
     from transformers import PreTrainedTokenizerFast
 

@@ -1,6 +1,4 @@
-"""How the bundled model's context is laid out in tokens: stable parts first, the prefix last, so that typing
-appends.
-"""
+"""The layout of the bundled model's context in tokens: stable parts first, the prefix last, so that typing appends."""
 
 from __future__ import annotations
 
@@ -11,15 +9,15 @@ PAD, EOS, BOS, MASK, SUFFIX, PREFIX, SNIPPET = range(7)
 LANGUAGES = {"python": 7, "ipython": 7, "javascript": 8, "javascriptreact": 8, "typescript": 9, "typescriptreact": 9}
 """The token that names the language, by LSP identifier; other languages have none."""
 END, EDIT, TO, WIDTH, BEHIND = range(10, 15)
-"""After a gap's text; before an edit's old text, and between it and the new one; to ask how wide a gap is; where a gap
-is read, before what stands after it."""
+"""Tokens: after a gap's text; before an edit's old text; between that and the new one; the question how wide a gap is;
+before the text after a gap, where a gap is read."""
 EDIT_TOKENS = 24
-"""Of an edit's old text and of its new one, at the most."""
+"""Most tokens of an edit's old text, and of its new one."""
 RESERVED = 16
 """Ids below this one are control tokens and never part of a text."""
 WIDTHS = (*range(65), *range(72, 129, 8))
-"""Gap widths in tokens that the causal head tells apart: the answer to WIDTH is the token RESERVED + the index of the
-first that is wide enough. As a canvas that is too wide must be filled, each width that is trained is told exactly."""
+"""Gap widths that the causal head distinguishes: the answer to WIDTH is the token RESERVED + the index of the first
+width that is wide enough. A canvas that is too wide must be filled, so each trained width has its own token."""
 
 
 def width_token(tokens: int) -> int:
@@ -28,14 +26,14 @@ def width_token(tokens: int) -> int:
 
 
 def question(pinned: Sequence[int], length: int) -> list[tuple[int, int]]:
-    """How the width of a gap is asked for after a context of `length` tokens, each token and its position: first what
-    stands after the gap, as far after as no gap is wide."""
+    """The question for the width of a gap after a context of `length` tokens, as tokens with positions: first the text
+    after the gap, at positions further away than any gap is wide."""
     return [*((token, length + WIDTHS[-1] + at) for at, token in enumerate((BEHIND, *pinned))), (WIDTH, length)]
 
 
 def reading(gap: Sequence[int], last: int, length: int) -> list[tuple[int, int]]:
-    """How a gap is read after that, or just after the context: the `last` token of the context once more, as if it
-    had been read after the question, and the gap."""
+    """The reading of a gap after that question, or right after the context: the context's `last` token once more, at
+    its own position, then the gap."""
     return [(token, length - 1 + at) for at, token in enumerate((last, *gap))]
 
 

@@ -1,7 +1,7 @@
-"""The prompt of the bundled model: parts told apart by control tokens, and cut exactly at the cursor.
+"""The prompt of the bundled model: parts separated by control tokens, the prefix cut exactly at the cursor.
 
-The model was trained on texts cut at any character, so the prefix is tokenized as it stands and nothing needs
-to be taken back: see engine.learn.canvases, which lays out its canvases in the same way.
+The model was trained on texts cut at any character, so no token before the cursor is taken back: see
+engine.learn.canvases, which lays out canvases in the same way.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from engine.models.tokenizer import PromptLayout
 from engine.models.vocabulary import Vocabulary
 
 PINNED = 32
-"""Suffix tokens on the canvas, of models that were trained with the suffix on the canvas alone."""
+"""Suffix tokens on the canvas, for models that were trained with the suffix on the canvas alone."""
 _LATER_SHARE, _SNIPPET_SHARE, _EDIT_SHARE = 0.2, 0.2, 0.1
-"""Of the context, for the suffix, for other files and for recent edits."""
+"""Shares of the context for the suffix, for other files and for recent edits."""
 
 
 class TokenPrompt(PromptLayout):
@@ -32,13 +32,14 @@ class TokenPrompt(PromptLayout):
         edits: bool | None = None,
     ) -> None:
         """`pinned`: suffix tokens on the canvas of a model whose context holds the suffix from the gap on; None: the
-        context goes on where the canvas ends. `edits`: whether the model has learnt what recent edits are."""
+        context goes on where the canvas ends. `edits`: whether the model was trained on recent edits."""
         super().__init__(tokenizer, vocabulary, limit)
         self._pinned, self._repeated = pinned or PINNED, pinned is not None
         self._reads_edits = edits or False
 
     def lay_out(self, request: FillRequest, limit: int | None = None) -> Prompt:
-        """[snippets | edits | suffix | prefix] and [gap | near suffix]. `limit`: in place of the checkpoint's own."""
+        """[snippets | edits | suffix | prefix] and [gap | near suffix]. `limit`: most tokens of context, in place of
+        the checkpoint's own."""
         limit = limit or self._limit
         later_room, snippet_room = int(limit * _LATER_SHARE), int(limit * _SNIPPET_SHARE)
         suffix, complete = self.after(request, self._pinned + later_room)
@@ -66,7 +67,7 @@ class TokenPrompt(PromptLayout):
         return chosen
 
     def _edits(self, request: FillRequest, room: int) -> list[tuple[list[int], list[int]]]:
-        """The newest ones that are short enough, oldest first."""
+        """The newest edits that are short enough, oldest first."""
         chosen: list[tuple[list[int], list[int]]] = []
         for edit in reversed(request.edits):
             old, new = (self.tokenize(text) for text in (edit.old, edit.new))

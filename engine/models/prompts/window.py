@@ -1,6 +1,5 @@
-"""Which part of a long file a model reads: near the gap, cut at lines, and moving in leaps so that caches survive
-typing; at the cursor it is cut so that no token straddles it.
-"""
+"""The part of a long file that a model reads: near the gap, cut at lines, moved in leaps so that caches survive typing,
+and cut at the cursor so that no token straddles it."""
 
 from __future__ import annotations
 
@@ -9,16 +8,16 @@ from collections.abc import Sequence
 from engine.models.vocabulary import Vocabulary
 
 CHARACTERS = 4
-"""Per token, at the most that is worth tokenizing."""
+"""Most characters that are tokenized for each token."""
 _LEAPS = 4
-"""A window that is full gives up this fraction of its size at once, not a token at each keystroke."""
+"""A full window gives up this fraction of its size at once, not a token at each keystroke."""
 _LONGEST_CHARACTER = 4
-"""Bytes of UTF-8, and so tokens at the most."""
+"""Most bytes of a character in UTF-8, and so most tokens."""
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def before_gap(prefix: str, characters: int) -> str:
-    """The end of `prefix`, at most `characters` long, beginning at a line where one begins there."""
+    """The end of `prefix`, at most `characters` long, from a line's beginning if one is there."""
     start = _start(len(prefix), characters)
     line = prefix.find("\n", start, start + characters // _LEAPS) if start else -1
     return prefix[line + 1 if line >= 0 else start :]
@@ -30,15 +29,15 @@ def last_tokens(ids: Sequence[int], room: int) -> Sequence[int]:
 
 
 def _start(length: int, room: int) -> int:
-    """Where a window of at most `room` begins; it moves in leaps while the length grows."""
+    """The beginning of a window of at most `room`; it moves in leaps while the length grows."""
     excess = length - room
     leap = max(1, room // _LEAPS)
     return -(-excess // leap) * leap if excess > 0 else 0
 
 
 def cut_at_cursor(ids: Sequence[int], vocabulary: Vocabulary) -> tuple[Sequence[int], str]:
-    """Tokens that stay before a gap, and the text of the last ones, which are taken back: the last token may go on
-    after the cursor, and the gap must begin with whole characters."""
+    """The tokens before a gap, and the text of the last ones, which are taken back: the last token may go on after the
+    cursor, and the gap must begin with whole characters."""
     for taken in range(1, min(len(ids), _LONGEST_CHARACTER) + 1):
         kept = ids[: len(ids) - taken]
         head = vocabulary.text(ids[len(ids) - taken :])

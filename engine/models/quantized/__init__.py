@@ -1,1 +1,1 @@
-"""Weights in 4 bit: as they lie in memory, and products with them."""
+"""Weights in 4 and 8 bit: how they lie in memory, and products with them."""

@@ -1,5 +1,5 @@
-"""Weights to int4 in groups of 32 with zero points, rounded to nearest, in the form that compressed-tensors calls
-`pack-quantized`."""
+"""Rounds weights to int4 in groups of 32 with zero points, to the nearest, as in the format `pack-quantized` of
+compressed-tensors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from engine.models.checkpoints.packed import INT4_GROUP
 
 _MOST = 15
 _SHARES = (1.0, 0.97, 0.94)
-"""Of a group's range that its codes are spread over: a narrower one cuts its ends off and is finer between."""
+"""Shares of a group's range that its codes cover: a narrower one cuts off the ends and is finer in between."""
 
 
 def quantize_int4(weights: Tensor) -> tuple[dict[str, Tensor], float]:
-    """Of weights [N, K], K a multiple of 32: codes [N, K/2] with two weights a byte, scales [N, K/32] in bfloat16 and
-    codes of zero [N, K/32], as `int4_numbers` reads them; and the sum of squares that is lost."""
+    """Quantize weights [N, K], K a multiple of 32. Returns codes [N, K/2] with two weights a byte, scales [N, K/32] in
+    bfloat16 and zeros [N, K/32], as `int4_numbers` reads them, and the sum of squared errors."""
     groups = weights.float().unflatten(1, (-1, INT4_GROUP))
     # Zero stays zero, so it is in the range of each group.
     low, high = groups.amin(dim=-1).clamp_(max=0), groups.amax(dim=-1).clamp_(min=0)
@@ -33,7 +33,7 @@ def quantize_int4(weights: Tensor) -> tuple[dict[str, Tensor], float]:
 
 
 def stored_int4(parts: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of a file, by their names after that of the layer, for N a multiple of 8."""
+    """The tensors of a file, by their names after the layer's, for N a multiple of 8."""
     codes, zeros = parts["codes"], parts["zeros"]
     shifts = torch.arange(0, 32, 4)
     words = (zeros.long().unflatten(0, (-1, 8)) << shifts[:, None]).sum(dim=1)
@@ -46,7 +46,8 @@ def stored_int4(parts: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _rounded(groups: Tensor, low: Tensor, high: Tensor, share: float) -> tuple[list[Tensor], Tensor]:
-    """Codes [N, K/32, 32], scales and zeros [N, K/32] of groups in a share of their range, and what each loses."""
+    """Codes [N, K/32, 32], scales and zeros [N, K/32] of groups for a share of their range, and the squared error of
+    each."""
     # What codes are counted in is the scale as it is stored.
     scales = ((high - low) * (share / _MOST)).bfloat16()
     scales = torch.where(scales > 0, scales, 1)

@@ -22,40 +22,40 @@ from engine.models.quantized.packing import Pack, packed
 
 LARGEST = 127
 _ZERO = 128
-"""What stands for nothing among unsigned activations."""
+"""The code of zero for unsigned activations."""
 SMALLEST = 1e-30
-"""A row without any number but zero is divided by it."""
+"""The least divisor of a row, for rows of zeros."""
 _FEW = 8
-"""Rows up to which oneDNN writes programs for each even number; above, see `missing_rows`."""
+"""Rows up to which oneDNN compiles programs for each even number; above, see `missing_rows`."""
 _AT_ONCE = 1 << 20
 """Numbers that are rounded at once: more would leave the processor's cache."""
 
 
 class Rounded(NamedTuple):
-    """Rows [R, K] in eight bits."""
+    """Rows [R, K] in 8 bits."""
 
     codes: Tensor
     """uint8 [R, K]"""
     largest: Tensor
-    """[R, 1] what the codes' largest distance from the middle stands for."""
+    """The number [R, 1] that a code's largest distance from the middle stands for."""
 
 
 def rounded(rows: Tensor) -> Rounded:
-    """Rows [R, K] in float32 by their own largest number each."""
+    """Round rows [R, K] in float32, each by its own largest number."""
     largest = rows.abs().amax(dim=-1, keepdim=True).clamp_min_(SMALLEST)
     # Conversion cuts fractions off: so a half more is added than stands for nothing.
     return Rounded((rows * (LARGEST / largest)).add_(_ZERO + 0.5).to(torch.uint8), largest)
 
 
 def rounded_twice(rows: Tensor) -> Rounded:
-    """The same with what was lost after it, rounded in its turn: [2 R, K], whose products add up."""
+    """Round rows [R, K] and what that lost: [2 R, K], whose products add up."""
     first = rounded(rows)
     rest = rounded(torch.addcmul(rows, first.codes.float().sub_(_ZERO), first.largest, value=-1 / LARGEST))
     return Rounded(torch.cat((first.codes, rest.codes)), torch.cat((first.largest, rest.largest)))
 
 
 class Int8Weight(nn.Module):
-    """A weight [N, K] in eight bits. Until it is laid out together with others it is there as plain numbers."""
+    """A weight [N, K] in 8 bits. It is held as plain numbers until it is laid out together with others."""
 
     def __init__(self, rows: int, inputs: int) -> None:
         super().__init__()
@@ -63,9 +63,9 @@ class Int8Weight(nn.Module):
         self.codes: Tensor | None = torch.empty(rows, inputs, dtype=torch.int8)
         self.scales = nn.Buffer(torch.empty(rows), persistent=False)
         self.dtype = torch.float32
-        """Of what it is multiplied with."""
+        """The number format of activations."""
         self.together: tuple[Int8Together, int] | None = None
-        """What it was laid out in, and where its rows begin there."""
+        """The layout that it became part of, and where its rows begin in it."""
 
     def put(self, first: int, numbers: Tensor) -> None:
         """Take rows [R, K] in float32, from the row `first` on."""
@@ -83,18 +83,18 @@ class Int8Weight(nn.Module):
         return self.shape[0] * (self.shape[1] + self.scales.itemsize)
 
     def product(self, rows: Tensor) -> Tensor:
-        """Rows [R, K] by the weight, after it was laid out: [R, N] in float32."""
+        """Rows [R, K] times the weight, after it was laid out: [R, N] in float32."""
         assert self.together is not None
         group, start = self.together
         return group.product(rows)[:, start : start + self.shape[0]]
 
 
 class Int8Linear(nn.Module):
-    """In the place of a linear layer."""
+    """A linear layer in 8 bits."""
 
     def __init__(self, weight: Int8Weight, bias: nn.Parameter | None, *, fine: bool = False) -> None:
-        """`fine`: what it is multiplied with is rounded twice, which few rows take hardly longer for. Attention needs
-        it: in the coder of 0.5 B, two thirds of what rounding costs are lost there."""
+        """`fine`: activations are rounded twice, which takes hardly longer for few rows. Attention needs it: two thirds
+        of what rounding costs the coder of 0.5 B are lost there."""
         super().__init__()
         self.weight, self.bias, self.fine = weight, bias, fine
 
@@ -106,10 +106,11 @@ class Int8Linear(nn.Module):
 
 
 class Int8Together:
-    """Weights over the same input, side by side in oneDNN's order; their plain numbers are let go of.
+    """Weights over the same input, side by side in oneDNN's order; their plain numbers are dropped.
 
-    A processor without units for it would add in sixteen bits, which overflow: there they become float32 before each
-    product."""
+    A processor without 8-bit units would add in sixteen bits, which overflow: there weights become float32 before each
+    product.
+    """
 
     def __init__(self, weights: Sequence[Int8Weight], bias: Tensor | None, *, fine: bool, pack: Pack = packed) -> None:
         self.sizes = [weight.shape[0] for weight in weights]
@@ -127,7 +128,7 @@ class Int8Together:
             start += weight.shape[0]
 
     def product(self, rows: Tensor) -> Tensor:
-        """Rows [R, K] by all of them, biases not added: [R, N] in float32."""
+        """Rows [R, K] times all weights, without biases: [R, N] in float32."""
         if not self._fine:
             return self._multiplied(rounded(rows))
         out, rest = self._multiplied(rounded_twice(rows)).split(len(rows))
@@ -156,7 +157,7 @@ class Int8Together:
 
 
 def laid_out(parts: Sequence[Any], pack: Pack = packed) -> Int8Together:
-    """Layers over the same input, as one."""
+    """One layer in place of several over the same input."""
     biases = [part.bias for part in parts]
     bias = None if biases[0] is None else torch.cat(biases)
     return Int8Together([part.weight for part in parts], bias, fine=parts[0].fine, pack=pack)

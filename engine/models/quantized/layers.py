@@ -1,7 +1,6 @@
-"""Products with packed weights, activations as they come: a Triton kernel on CUDA; on processors torch's operators, for
-int4 and, of what came in full beside 4 bit, int8, and NVFP4 by parts; a plain reference for everything else. Only
-experts that rows were routed to are read.
-"""
+"""Products with packed weights: by a Triton kernel on CUDA; on processors by torch's operators (int4, and int8 for what
+came in full beside 4 bit) or by parts (NVFP4); by a plain reference otherwise. Of experts, only those that rows were
+routed to are read."""
 
 from __future__ import annotations
 
@@ -21,38 +20,39 @@ from engine.models.products import linear_by_parts, linear_of_parts, part_rows, 
 
 WeightFormat = Literal["INT4", "NVFP4"]
 _LAYOUTS: dict[str, WeightFormat] = {"int4": "INT4", "NVFP4": "NVFP4"}
-"""By their names among people."""
+"""Layouts by their names for people."""
 _E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _E2M1_SIGNED = (*_E2M1, *(-each for each in _E2M1))
 _MIDDLE = 8
 """The code of zero where a layout stores none."""
 _LARGEST = 127
 _BLOCK = 16
-"""The operator's rows come in such blocks."""
+"""torch's operator takes rows in blocks of so many."""
 _AMPERE = 8
 """The first major version of CUDA devices that multiply in bfloat16."""
 _OPERATOR_ROWS = 16
-"""Where the processor has no units for bfloat16, torch's int8 operator takes twice as long as float32 with more."""
+"""Rows above which torch's int8 operator takes twice as long as float32, where the processor has no units for
+bfloat16."""
 _AT_ONCE = 256
-"""Rows that are laid out for it at once, as that takes several times their bytes; a multiple of any of its blocks."""
+"""Rows that are laid out at once, as that takes several times their bytes; a multiple of all block sizes."""
 
 
 class PackedWeights(nn.Module, ABC):
     """The weights [X, N, K] of X experts, or those [N, K] of a dense layer, which counts as one."""
 
     way: ClassVar[str]
-    """How they are multiplied with, in words."""
+    """How they are multiplied, in words."""
 
     def __init__(self, shape: tuple[int, ...], dtype: torch.dtype) -> None:
-        """`dtype`: that of what they are multiplied with."""
+        """`dtype`: the number format of activations."""
         super().__init__()
         self.shape, self.dtype = shape, dtype
         self.experts = shape[0] if len(shape) == 3 else 1
 
     @abstractmethod
     def put(self, expert: int, parts: dict[str, Tensor]) -> None:
-        """Take what was stored of one expert: codes [N, K/2] and scales [N, K/G], with zeros [N, K/G] (int4) or
-        multipliers [P], one for each P-th of the rows (NVFP4); or its numbers [N, K] (int8)."""
+        """Take what is stored of one expert: codes [N, K/2] and scales [N, K/G], with zeros [N, K/G] (int4) or
+        multipliers [P], one for each P-th of the rows (NVFP4); or numbers [N, K] (int8)."""
 
     @abstractmethod
     def product(self, states: Tensor, expert: int) -> Tensor:
@@ -63,20 +63,20 @@ class PackedWeights(nn.Module, ABC):
         return self.product(states.flatten(0, -2), 0).view(*states.shape[:-1], self.shape[-2])
 
     def grouped(self, states: Tensor, sizes: Tensor) -> Tensor:
-        """States [S, K], `sizes` [X] of them for each expert in order, times the weights of theirs: [S, N]."""
+        """States [S, K], `sizes` [X] of them for each expert in order, times the experts' weights: [S, N]."""
         parts = enumerate(states.split(sizes.tolist()))
         return torch.cat([self.product(part, expert) for expert, part in parts if len(part)])
 
 
 class PlainPacked(PackedWeights):
-    """The reference: weights become numbers before each product, none of them a float of 8 or 64 bit, which not all
-    devices know."""
+    """The reference: weights are decoded before each product. No 8- or 64-bit floats are used, which some devices
+    lack."""
 
     way = "decoded before each product, which is slow"
 
     @abstractmethod
     def matrix(self, expert: int) -> Tensor:
-        """What the weights [N, K] of one expert stand for, in float32."""
+        """The weights [N, K] of one expert in float32."""
 
     def put(self, expert: int, parts: dict[str, Tensor]) -> None:
         for name, part in parts.items():
@@ -122,7 +122,7 @@ class PlainNvfp4(PlainPacked):
 
 
 class CpuNvfp4(PlainNvfp4):
-    """Held as the reference holds them; activations become float32."""
+    """NVFP4 on a processor, held like the reference; activations become float32."""
 
     way = "decoded part by part, four numbers at a time"
 
@@ -135,7 +135,7 @@ class CpuNvfp4(PlainNvfp4):
         return out.unflatten(1, (len(multiplier), -1)).mul_(multiplier[:, None]).flatten(1).to(states.dtype)
 
     def _parts(self, expert: int) -> Iterator[tuple[int, Tensor]]:
-        """Rows before their multiplier, in memory that is used again for the next ones."""
+        """Groups of rows before their multiplier; their memory is reused for the next group."""
         inputs = self.shape[-1]
         fours, scales, (numbers, halves) = self.codes[expert].view(torch.uint16), self.scales[expert], _nvfp4_tables()
         rows = min(part_rows(inputs), len(fours))
@@ -151,8 +151,8 @@ class CpuNvfp4(PlainNvfp4):
 
 @cache
 def _nvfp4_tables() -> tuple[Tensor, Tensor]:
-    """Four numbers, doubled to be whole, as one int32 by the 16 bits that stand for them: 256 kB, which stays in a
-    processor's cache; and halves of scales by theirs."""
+    """Two tables: four numbers (doubled, so that they are whole) as one int32, by their 16 bits, 256 kB, which stays in
+    a processor's cache; and halves of scales, by theirs."""
     pairs = _decoded(torch.arange(256, dtype=torch.uint8)[:, None], 2 * torch.tensor(_E2M1_SIGNED)).to(torch.int8)
     pairs = pairs.contiguous().view(torch.int16)[:, 0]
     bits = torch.arange(1 << 16)
@@ -161,7 +161,7 @@ def _nvfp4_tables() -> tuple[Tensor, Tensor]:
 
 
 class TritonPacked(PackedWeights):
-    """Held as the reference holds them, and decoded in the kernel."""
+    """Weights on CUDA, held like the reference and decoded in the kernel."""
 
     way = "decoded in a Triton kernel"
 
@@ -189,7 +189,7 @@ class TritonPacked(PackedWeights):
 
 
 class CpuInt4(PackedWeights):
-    """Laid out as the processor at hand multiplies them; activations in bfloat16."""
+    """int4 on a processor, in torch's layout; activations in bfloat16."""
 
     way = "by torch's int4 operator"
 
@@ -198,7 +198,7 @@ class CpuInt4(PackedWeights):
         *_, rows, inputs = shape
         self.codes = nn.Buffer(torch.empty(self.experts, rows, inputs // 2, dtype=torch.uint8))
         self.scales = nn.Buffer(torch.empty(self.experts, inputs // INT4_GROUP, rows, 2, dtype=torch.bfloat16))
-        """Each with what is added to its group."""
+        """The scales, each with the number that is added to its group."""
 
     def put(self, expert: int, parts: dict[str, Tensor]) -> None:
         scales = parts["scales"].float()
@@ -224,7 +224,7 @@ class CpuInt4(PackedWeights):
 
 
 class CpuInt8(PackedWeights):
-    """A scale a row; activations in bfloat16."""
+    """int8 on a processor, with one scale a row; activations in bfloat16."""
 
     way = "by torch's int8 operator"
 
@@ -251,7 +251,7 @@ class CpuInt8(PackedWeights):
 
 
 class PackedLinear(nn.Module):
-    """In the place of a linear layer."""
+    """A linear layer with packed weights."""
 
     def __init__(self, weight: PackedWeights, bias: nn.Parameter | None) -> None:
         super().__init__()
@@ -263,8 +263,8 @@ class PackedLinear(nn.Module):
 
 
 def packed_weights(header: TensorHeader, scales: torch.dtype, dtype: torch.dtype, device: str) -> PackedWeights:
-    """Room for what `header` describes, in the way that suits a device and a format of activations (`dtype`); `scales`
-    is the format in which scales are stored."""
+    """Memory for the weights in `header`, of the kind that suits the device and the format of activations (`dtype`);
+    `scales` is the format of stored scales."""
     *_, rows, _ = shape = header.shape
     layout: WeightFormat = "NVFP4" if header.dtype == "NVFP4" else "INT4"
     kind = packed_kind(layout, dtype, device, rows)
@@ -281,7 +281,7 @@ def packed_weights(header: TensorHeader, scales: torch.dtype, dtype: torch.dtype
 
 
 def packed_kind(layout: WeightFormat, dtype: torch.dtype, device: str, rows: int = _BLOCK) -> type[PackedWeights]:
-    """How weights of so many rows are multiplied with on a device, by activations in `dtype`."""
+    """The kind of packed weights for so many rows on a device, with activations in `dtype`."""
     if device.startswith("cuda") and _has_triton(device):
         return TritonPacked
     if device == "cpu" and layout == "INT4" and dtype == torch.bfloat16 and rows % _BLOCK == 0:
@@ -292,14 +292,14 @@ def packed_kind(layout: WeightFormat, dtype: torch.dtype, device: str, rows: int
 
 
 def packed_in(module: nn.Module) -> dict[str, PackedWeights]:
-    """By name, what is packed in a module; where one kind wraps another, the outer one alone."""
+    """The packed weights in a module, by name; where one kind wraps another, only the outer one."""
     every = {name: part for name, part in module.named_modules() if isinstance(part, PackedWeights)}
     wrapped = {id(inner) for part in every.values() for inner in part.children()}
     return {name: part for name, part in every.items() if id(part) not in wrapped}
 
 
 def product_ways(device: str) -> str:
-    """How weights in 4 bit are multiplied with on a device, in words."""
+    """How a device multiplies weights in 4 bit, in words."""
     kinds = {name: packed_kind(layout, torch.bfloat16, device) for name, layout in _LAYOUTS.items()}
     said = "; ".join(f"{name} {kind.way}" for name, kind in kinds.items())
     lacks = device.startswith("cuda") and find_spec("triton") is None
@@ -307,19 +307,19 @@ def product_ways(device: str) -> str:
 
 
 def _has_triton(device: str) -> bool:
-    """Older devices have no products in bfloat16."""
+    """Whether Triton can be used on a device: older ones have no products in bfloat16."""
     return find_spec("triton") is not None and torch.cuda.get_device_capability(device)[0] >= _AMPERE
 
 
 def int4_numbers(codes: Tensor, scales: Tensor, zeros: Tensor | None) -> Tensor:
-    """Weights [N, K] in float32 of codes [N, K/2], scales [N, K/G] and codes of zero [N, K/G]."""
+    """int4 weights [N, K] in float32, from codes [N, K/2], scales [N, K/G] and zeros [N, K/G]."""
     values = torch.arange(16, dtype=torch.float32, device=codes.device)
     centred = _decoded(codes, values).unflatten(1, (-1, INT4_GROUP)) - (_MIDDLE if zeros is None else zeros[..., None])
     return (centred * scales[..., None]).flatten(1)
 
 
 def _decoded(codes: Tensor, values: Tensor) -> Tensor:
-    """What bytes [N, K/2] stand for, their lower halves first: [N, K] of the 16 values, which take four bytes each."""
+    """Bytes [N, K/2] as numbers [N, K] (lower halves first), each one of 16 values."""
     # A table of pairs that are moved as one number is several times as fast as shifts and masks.
     byte = torch.arange(256, device=codes.device)
     pairs = torch.stack((values[byte & 15], values[byte >> 4]), dim=-1).view(torch.int64)[:, 0]

@@ -1,4 +1,4 @@
-"""Codes of a weight in oneDNN's order, which oneDNN itself takes four times as long to put them in."""
+"""Puts the codes of a weight into oneDNN's order, four times as fast as oneDNN does."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from torch import Tensor
 _BLOCK = 64
 """Rows, and columns, of a block."""
 _TOGETHER = 4
-"""Columns that are multiplied and added up by one instruction, which lie beside each other."""
+"""Neighbouring columns that one instruction multiplies and adds up."""
 Pack = Callable[[Tensor], Tensor]
 
 
 def packed(codes: Tensor) -> Tensor:
-    """int8 codes [N, K] in an order of oneDNN's own."""
+    """int8 codes [N, K] in oneDNN's order."""
     pack: Any = torch.ops.onednn.qlinear_prepack
     return pack(codes, None)
 
 
 class Packing:
-    """The same for many weights, a few shapes of them. Blocks of 64 columns by 64 rows, four columns side by side, and
-    each row's negative sum after all of them: where oneDNN did otherwise with the second weight of a shape, all of that
-    shape are left to it."""
+    """Packs many weights of a few shapes.
+
+    Blocks have 64 columns by 64 rows, four columns side by side, and each row's negative sum comes after all of them.
+    oneDNN packs the first weights of a shape; if our order differs at the second, oneDNN packs all weights of that
+    shape.
+    """
 
     def __init__(self) -> None:
         self._first: dict[tuple[int, ...], Tensor] = {}
@@ -54,7 +57,7 @@ def _in_blocks(codes: Tensor) -> Tensor:
 
 
 def _bytes(held: Tensor) -> Tensor:
-    """Those of a packed weight, for as long as it is there."""
+    """The bytes of a packed weight, valid as long as it exists."""
     own: Any = torch.ops.mkldnn
     nbytes = own._nbytes(held)
     return torch.frombuffer((ctypes.c_uint8 * nbytes).from_address(own.data_ptr(held)), dtype=torch.uint8)

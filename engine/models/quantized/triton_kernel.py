@@ -1,8 +1,8 @@
-"""One Triton kernel for CUDA: rows in order of their experts times weights in 4 bit, which are decoded in it as stored.
-Imports Triton: import it where weights lie on CUDA.
+"""A Triton kernel for CUDA: rows, ordered by their experts, times weights in 4 bit, which are decoded in the kernel as
+they are stored. Imports Triton: import it where weights are on CUDA.
 
-Tiles find their expert and their rows by themselves, from how many rows each expert has, so nothing is asked of the
-device before it runs; of experts without rows nothing is read.
+Tiles find their expert and rows by themselves, from the number of rows of each expert, so nothing is asked of the
+device before the kernel runs. Of experts without rows nothing is read.
 """
 
 # Torch for processors comes without Triton, and what it compiles is typed in its own way.
@@ -18,10 +18,11 @@ from torch import Tensor
 from engine.models.checkpoints.packed import INT4_GROUP, NVFP4_GROUP
 
 COLUMNS, INPUTS = 64, 64
-"""Of a tile: what it computes of each row, and what it reads at once. Half of the inputs is what a product takes, which
-has to be 16 or more."""
+"""Sizes of a tile: columns that it computes of each row, inputs that it reads at once. Half of the inputs go into one
+product, which takes 16 or more."""
 _ROWS = (16, 32, 64)
-"""Of a tile. Matrix instructions take 16 or more; what an expert does not fill of it is computed in vain."""
+"""Heights of a tile in rows. Matrix instructions take 16 or more; rows of a tile that no expert fills are computed in
+vain."""
 
 
 @triton.jit
@@ -111,27 +112,27 @@ def _loaded(places: tl.tensor, there: tl.tensor, WHOLE: tl.constexpr) -> tl.tens
 
 @triton.jit
 def _spread(of_groups: tl.tensor, GROUP: tl.constexpr, BK: tl.constexpr, BN: tl.constexpr) -> tl.tensor:
-    """What groups have [BK/G, BN] for each of their bytes [BK/2, BN]."""
+    """Values of groups for each of their bytes: [BK/2, BN]."""
     each = tl.broadcast_to(of_groups[:, None, :], (BK // GROUP, GROUP // 2, BN))
     return tl.reshape(each, (BK // 2, BN))
 
 
 @triton.jit
 def _counted(code: tl.tensor) -> tl.tensor:
-    """2^23 and the lower half of a byte, which is where float32 has its last bits then."""
+    """2^23 plus the lower half of a byte, which float32 holds in its last bits."""
     return ((code & 15) | 0x4B000000).to(tl.float32, bitcast=True)
 
 
 @triton.jit
 def _e2m1(code: tl.tensor) -> tl.tensor:
-    """A sign, two bits of exponent, one of mantissa: put where float32 has its own, they are a number 2^126 times as
-    small, and the least of them as float32 has its own least."""
+    """A sign, two bits of exponent, one of mantissa. Moved to where float32 has its own they are a number 2^126 times
+    as small, subnormal where the code is."""
     return (((code & 8) << 28) | ((code & 7) << 22)).to(tl.float32, bitcast=True) * 2.0**126
 
 
 @triton.jit
 def _e4m3(code: tl.tensor) -> tl.tensor:
-    """A sign, four bits of exponent, three of mantissa; likewise."""
+    """A sign, four bits of exponent, three of mantissa, moved likewise."""
     return (((code & 128) << 24) | ((code & 127) << 20)).to(tl.float32, bitcast=True) * 2.0**120
 
 
@@ -149,9 +150,12 @@ def multiply(
     multipliers: Tensor | None,
     sizes: Tensor | None,
 ) -> Tensor:
-    """States [S, K], in float32 or bfloat16, `sizes` [X] of them for each expert in order (None: all for the only one),
-    times the weights of theirs: [S, N]. Codes [X, N, K/2] and scales [X, N, K/G], with multipliers [X, P] (NVFP4) or
-    without (int4), as `PackedWeights.put` takes them; scales of NVFP4 as bytes."""
+    """States [S, K] in float32 or bfloat16, `sizes` [X] of them for each expert in order (None: one expert), times the
+    experts' weights: [S, N].
+
+    Codes [X, N, K/2] and scales [X, N, K/G], with multipliers [X, P] (NVFP4) or without (int4), as `PackedWeights.put`
+    takes them; scales of NVFP4 as bytes.
+    """
     states = states.contiguous()
     experts, outputs, half = codes.shape
     rows = len(states)
@@ -197,5 +201,5 @@ def _(states: Tensor, codes: Tensor, *others: Tensor | None) -> Tensor:
 
 
 def _height(rows: int) -> int:
-    """Of the tiles, where an expert has so many rows on average."""
+    """The height of tiles for so many rows an expert on average."""
     return next((height for height in _ROWS if rows <= height), _ROWS[-1])

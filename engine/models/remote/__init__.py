@@ -1,1 +1,1 @@
-"""Models that a server runs: vLLM 0.31 or newer denoises, all else stays here."""
+"""Models that a server runs: vLLM 0.31 or newer denoises canvases, everything else happens here."""

@@ -1,7 +1,5 @@
-"""HTTP to one server: connections that are kept, bounds on time and size, one retry where nothing was begun.
-
-A thread of its own has the event loop, so that the thread of the model waits for no network.
-"""
+"""HTTP to one server: persistent connections, bounds on time and size, one retry where nothing had begun. It has a
+thread of its own with an event loop, so that the model thread never waits for the network."""
 
 from __future__ import annotations
 
@@ -23,19 +21,19 @@ from engine.common.server_address import ServerAddress
 
 T = TypeVar("T")
 MOST_NBYTES = 16 << 20
-"""Of an answer; a canvas with all its choices has about one."""
+"""Largest answer; that for a canvas with all its choices has about 1 MB."""
 CONNECT_S = 2.0
 _CONNECTIONS = 32
 _IDLE_S = 4.0
-"""uvicorn, which vLLM runs in, closes idle connections after 5 s."""
+"""Seconds that an idle connection is kept; uvicorn, which vLLM runs in, closes it after 5 s."""
 _SHOWN = 200
-"""Letters of what a server told that a message to users has."""
+"""Most characters of a server's message that are shown to users."""
 SWITCH = "`dg-lsp engine restart --model bundled` switches to the model of this machine"
 _CUT = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
 
 
 class RemoteError(ModelError):
-    """A server can't do what it is asked."""
+    """A server can't do what was requested."""
 
 
 class ServerAway(RemoteError):
@@ -43,7 +41,7 @@ class ServerAway(RemoteError):
 
 
 class ServerClient:
-    """All of it may be called on any thread; what `run` is given runs on the client's own."""
+    """A client of one server. All methods may be called on any thread; `run` runs its argument on the client's own."""
 
     def __init__(self, address: ServerAddress, key: str) -> None:
         """Raises ModelError where the authorities' certificates can't be read. Connects to nothing yet."""
@@ -72,18 +70,18 @@ class ServerClient:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=_live, args=(self._loop,), name="server client", daemon=True).start()
         self.close = weakref.finalize(self, _close, self._loop, self._kept, self._fresh)
-        """Ends connections and thread; done by itself once nothing refers to the client."""
+        """Closes connections and thread; happens by itself once nothing refers to the client."""
 
     def run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begin to do some work; to cancel the future cancels it, which closes its connections."""
+        """Start some work; cancelling the future cancels it and closes its connections."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     async def get(self, path: str) -> tuple[int, bytes]:
-        """Status and body. Raises ServerAway, RemoteError for an answer without end."""
+        """Status and body of a response. Raises ServerAway, RemoteError for a response without end."""
         return await self._send("GET", path, None)
 
     async def post(self, path: str, body: bytes) -> tuple[int, bytes]:
-        """The same. What is asked must do no harm if it is asked twice."""
+        """The same for a POST. The request must be harmless if it is sent twice."""
         return await self._send("POST", path, body)
 
     async def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
@@ -121,13 +119,13 @@ class ServerClient:
 
 
 def shown(told: str, most: int = _SHOWN) -> str:
-    """How what a server told begins, for a message to users; empty where that is more than letters to a terminal."""
+    """The beginning of a server's message, for users; empty where it has other than printable characters."""
     begins = told[:most]
     return begins if begins.isprintable() else ""
 
 
 def _trusted(address: ServerAddress) -> ssl.SSLContext | bool:
-    """Whose certificates count: those of the system, or of the authorities named instead."""
+    """The trusted certificates: of the system, or of the named authorities."""
     if not address.ca_file:
         return True
     try:

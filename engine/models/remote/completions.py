@@ -1,4 +1,4 @@
-"""What vLLM is asked and answers: one canvas a request, checked before it is sent and when it is back."""
+"""Requests to vLLM and its answers: one canvas each, checked before it is sent and after it came back."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from engine.models.remote.client import RemoteError, shown
 PATH = "/v1/completions"
 _TOKEN = "token_id:"
 _LEAST = -1e4
-"""What vLLM says of the unlikeliest is above that."""
+"""Below every log-probability that vLLM reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A model of a server, as far as it has told."""
+    """What a server says of its model."""
 
     url: str
     model: str
     canvas_length: int
     vocab_size: int
     most_tokens: int
-    """Of a context and its canvas together."""
+    """Most tokens of a context and its canvas together."""
 
 
 class _TokenLogprobs(Struct):
@@ -47,8 +47,8 @@ class _Completion(Struct):
 def request_body(
     served: Served, context: Sequence[int], ids: Sequence[int], pinned: Sequence[int], *, max_steps: int, choices: int
 ) -> bytes:
-    """The request that has the canvas `ids` denoised after `context`. Raises BadInput for one that a server would
-    refuse, or shorten."""
+    """The request to denoise the canvas `ids` after `context`. Raises BadInput for one that a server would refuse or
+    shorten."""
     width = len(ids)
     # Wrong ones are answered with 400 at best, so they are a defect that must not leave this machine.
     if not 0 < width <= served.canvas_length:
@@ -85,7 +85,7 @@ def request_body(
 
 
 def read_reply(body: bytes, served: Served, width: int, *, choices: int) -> CanvasReply:
-    """The canvas in an answer. Raises RemoteError for anything that is not what was asked for."""
+    """The canvas in an answer. Raises RemoteError for any other answer."""
     try:
         return _reply(body, served, width, choices)
     # Besides what msgspec finds wrong: text that is no UTF-8, numbers and nesting without end.
@@ -121,5 +121,5 @@ def _choices(told: dict[str, float], served: Served) -> dict[int, float]:
 
 
 def _log(told: float) -> float:
-    """Of a probability, so that sums and powers of it are numbers."""
+    """The logarithm of a probability, bounded so that sums and powers are finite."""
     return max(_LEAST, min(told, 0.0))

@@ -1,7 +1,7 @@
 """Family `remote`: a model that a server runs, through vLLM's seeded canvases (0.31 and newer).
 
-What a server gets are tokens; layout, widths, validation, repair and ranking stay here. A canvas is a request of its
-own, so that the server batches those of all its users; each begins with the same context, which its prefix cache holds.
+The server gets tokens; layout, widths, validation, repair and ranking happen here. A canvas is a request of its own, so
+that the server batches those of all its users; all begin with the same context, which its prefix cache holds.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ from engine.models.remote.probe import ServerBusy, check_status, check_tokenizer
 from engine.models.tokenizer import PromptLayout
 
 LONGEST_S = 60.0
-"""For canvases without a deadline."""
+"""Most seconds for canvases without a deadline."""
 _SILENCES = 3
-"""Times in a row without an answer in time, after which a server counts as away."""
+"""Missing answers in a row after which a server counts as away."""
 _HOLD_OFF_S = 1.0
-"""Without a request, after a server had too much to do."""
+"""Seconds without a request after a server was overloaded."""
 PROBE_S = 10.0
-"""For all that is asked of a server before it gets any text."""
+"""Seconds for all questions to a server before it gets any text."""
 _LOOK_S = 1.0
-"""Between looks at how many requests wait at the server, while it is asked."""
+"""Seconds between two looks at how many requests wait at the server, while it is used."""
 _PAUSE_S, _LONGEST_PAUSE_S = 0.05, 0.15
-"""Before a request, for each of them, and in all: who types on meanwhile takes it back before it is sent."""
+"""Seconds before a request: for each that waits at the server, and at most. Who types on meanwhile cancels the request
+before it is sent."""
 _MOST_WAITING = 1_000_000
-"""More are no number of requests."""
+"""A larger number of waiting requests is not believed."""
 _WAITING = re.compile(rb"^vllm:num_requests_waiting(?:{[^\n]*})? ([0-9.e+]+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteContext:
-    """Nothing is encoded here; the server knows it by its tokens."""
+    """A context. Nothing is encoded here; the server knows it by its tokens."""
 
     ids: tuple[int, ...]
 
@@ -57,10 +58,10 @@ class RemoteContext:
 
 
 class Remote(Capabilities):
-    """A `Model` that denoises whole canvases: the server does."""
+    """A `Model` whose canvases a server denoises."""
 
     def __init__(self, client: ServerClient, address: ServerAddress, info: ModelInfo, layout: PromptLayout) -> None:
-        """`info` and `layout`: of the checkpoint that the server is to run. Raises ModelError for one that it can't."""
+        """`info` and `layout`: of the checkpoint that the server runs. Raises ModelError for one that it can't."""
         if info.noise.mask_id is not None:
             raise RemoteError(
                 f"{address.model} has a mask token, and vLLM starts from random tokens alone: run it on this machine, "
@@ -81,7 +82,7 @@ class Remote(Capabilities):
         self._looking: asyncio.Task[None] | None = None
         self._looked_at = -math.inf
         self.waiting = 0
-        """Requests that waited at the server when it was last looked at."""
+        """Requests that waited at the server at the last look."""
 
     def detokenize(self, ids: Sequence[int]) -> str:
         """Text of `ids`."""
@@ -99,7 +100,7 @@ class Remote(Capabilities):
         self._refuse("single steps")
 
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
-        """Raises BadInput: what would tell it ends vLLM's engine."""
+        """Raises BadInput: the request that would score gaps ends vLLM's engine."""
         self._refuse("readings from left to right")
 
     def _logits(self, hidden: Tensor, tokens: slice | Tensor) -> Tensor:
@@ -115,7 +116,7 @@ class Remote(Capabilities):
     def denoise(
         self, orders: Sequence[CanvasOrder], *, max_steps: int, choices: int, within_ms: float
     ) -> Future[list[CanvasReply | None]]:
-        """See `CanvasDenoiser`. Fewer steps where the deadline has no room for more."""
+        """See `CanvasDenoiser`. Takes fewer steps where the deadline leaves no time for more."""
         return self._client.run(self._denoised(orders, max_steps, choices, within_ms))
 
     async def _denoised(
@@ -179,7 +180,7 @@ class Remote(Capabilities):
         return read_reply(answer, served, len(order.ids), choices=choices)
 
     async def _known(self) -> Served:
-        """What the server is; asked by one for all who wait, and not given up when one of them is."""
+        """What the server is. One caller asks for all who wait, and goes on asking if one of them is cancelled."""
         if self._served is not None:
             return self._served
         if self._probing is None or self._probing.done():
@@ -220,7 +221,7 @@ class Remote(Capabilities):
         return served
 
     def _look(self) -> None:
-        """See to it that `waiting` is no older than `_LOOK_S`, soon; nobody waits for that."""
+        """Refresh `waiting` in the background if it is older than `_LOOK_S`."""
         if time.monotonic() - self._looked_at >= _LOOK_S:
             self._looked_at = time.monotonic()
             self._looking = asyncio.create_task(self._looked())
@@ -245,6 +246,6 @@ class Remote(Capabilities):
         self._step_ms = step_ms if self._silences else running_average(self._step_ms, step_ms)
 
     def _gave_up(self, waited_ms: float, steps: int) -> None:
-        """Guess what a step takes, so that fewer are asked for within the same time. Waiting longer than for one step
-        tells nothing, so no guess is above `waited_ms`."""
+        """Raise the estimate of a step's time, so that the next request has fewer steps. Waiting proves no more than
+        one step, so the estimate stays below `waited_ms`."""
         self._step_ms = max(self._step_ms or 0.0, waited_ms / max(1.0, steps / (1 + WEIGHT)))

@@ -1,4 +1,5 @@
-"""A model that a server runs, from its address: the tokenizer and config.json are of this machine, nothing else is."""
+"""Opens a model that a server runs, by its address. The tokenizer and config.json are of this machine, nothing else
+is."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from engine.models.remote.probe import probe
 
 
 def open_remote(name: str) -> Remote:
-    """The model of an address, its server asked whether it can do what is needed. One that is away is asked at
-    the first request, if the tokenizer is told. Raises ModelError, or BadInput for its key."""
+    """The model at an address, after the server was asked whether it can run it. A server that is away is asked at the
+    first request, if the tokenizer is given. Raises ModelError, or BadInput for its key."""
     address = server_address(name)
     client = ServerClient(address, read_key(SERVER_KEY, address.key_file))
     try:

@@ -1,4 +1,4 @@
-"""Whether a server can do what is needed, asked without a word of the user's text."""
+"""Asks a server whether it can run a model, without any of the user's text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.models.remote.client import RemoteError, ServerClient, shown
 from engine.models.remote.completions import PATH, Served
 
 SAMPLE = "def area(width, height):\n    return width * height  # \N{SMILING FACE WITH OPEN MOUTH}\n\n\tx += 0x1F\n"
-"""Tokenizers that cut this alike are taken for the same."""
+"""Tokenizers that cut this text alike are taken for the same."""
 LEAST = (0, 31)
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})")
 CANVAS = re.compile(r"must hold exactly (\d{1,9}) ids")
@@ -22,7 +22,7 @@ _UPGRADE = "have it run vLLM 0.31 or newer, with a diffusion model whose noise i
 
 
 async def probe(client: ServerClient, url: str, model: str) -> tuple[Served, str]:
-    """What the server says of the model, and the `root` it loaded it from. Raises RemoteError, ServerAway."""
+    """What the server says of the model, and the `root` that it loaded it from. Raises RemoteError, ServerAway."""
     told = await _version(client, url)
     root, most_tokens = await _model(client, url, model)
     canvas = await _refusal(client, model, [0], CANVAS)
@@ -34,7 +34,7 @@ async def probe(client: ServerClient, url: str, model: str) -> tuple[Served, str
 
 
 async def check_tokenizer(client: ServerClient, url: str, model: str, tokenize: Callable[[str], Sequence[int]]) -> None:
-    """Raises RemoteError where the server cuts text into other tokens than we do."""
+    """Check that the server cuts text into the same tokens. Raises RemoteError."""
     body = {"model": model, "prompt": SAMPLE, "add_special_tokens": False}
     status, answer = await client.post("/tokenize", msgspec.json.encode(body))
     theirs = _object(answer).get("tokens")
@@ -89,7 +89,7 @@ async def _refusal(client: ServerClient, model: str, canvas: list[int], expected
 
 
 def check_status(status: int, answer: bytes, url: str) -> None:
-    """Raises RemoteError for a status that is not 200, with what to do about it."""
+    """Check for status 200. Raises RemoteError for another one, with what to do."""
     if status == 200:
         return
     if status in (401, 403):
@@ -102,7 +102,7 @@ def check_status(status: int, answer: bytes, url: str) -> None:
 
 
 class ServerBusy(RemoteError):
-    """A server turns work away for now."""
+    """A server refuses work for now."""
 
 
 def _quoted(why: object) -> str:
