@@ -74,7 +74,9 @@ class DgServer(LanguageServer):
         self.chosen_engine = ChosenEngine(
             launch, self._engine_settings, choose=self.editor.choose, complain=self.editor.complain
         )
-        client = EngineClient(self.chosen_engine.launch, client=NAME, on_state=self.engine_is, begun=begun)
+        client = EngineClient(
+            self.chosen_engine.launch, client=NAME, on_state=self.engine_is, on_advice=self.editor.advise, begun=begun
+        )
         self.resident = Resident(client, self.board)
         self.acceptance = Acceptance(self._count)
         self.history = EditHistory(self.documents)

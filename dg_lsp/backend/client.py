@@ -27,7 +27,7 @@ R = TypeVar("R", bound=EngineReply)
 
 class EngineClient:
     """The engine as callers see it: requests and one state. All methods belong to one event loop. `on_state` is called
-    with every change of state, in order.
+    with every change of state, in order, `on_advice` with a sentence that the user should read once.
 
     `launch()` is awaited each time an engine has to be started. `begun`: the process of a start that is under way.
     """
@@ -38,6 +38,7 @@ class EngineClient:
         *,
         client: str = "",
         on_state: Callable[[messages.EngineState], None] = lambda _: None,
+        on_advice: Callable[[str], None] = lambda _: None,
         timeouts: Timeouts | None = None,
         begun: subprocess.Popen[bytes] | None = None,
     ) -> None:
@@ -45,6 +46,7 @@ class EngineClient:
         self._begun = begun
         self._client = client
         self._on_state = on_state
+        self._on_advice = on_advice
         self.timeouts = timeouts or Timeouts()
         self._ids = itertools.count(1)
         self._connection: EngineConnection | None = None
@@ -93,6 +95,10 @@ class EngineClient:
     async def warm(self) -> None:
         """Load the weights if they are not loaded. Raises EngineFailure."""
         await self._ask(messages.Warm(id=next(self._ids)), messages.Done, self.timeouts.fill_s)
+
+    def retry(self) -> None:
+        """Let the next request start an engine, however lately one failed."""
+        self._retry_at = 0.0
 
     async def status(self) -> messages.EngineStatus:
         """The engine's status. Raises EngineFailure."""
@@ -210,6 +216,8 @@ class EngineClient:
             self._stopped = True
             state = messages.EngineState(name="off", message=state.message)
         self._show(state)
+        if notice.advice:
+            self._on_advice(notice.advice)
 
     def _lost(self, connection: EngineConnection) -> None:
         if connection is not self._connection:

@@ -17,6 +17,7 @@ from lsprotocol.types import (
     LogMessageParams,
     MessageActionItem,
     MessageType,
+    ShowMessageParams,
     ShowMessageRequestParams,
 )
 from pygls.exceptions import JsonRpcException
@@ -25,7 +26,7 @@ from pygls.lsp.server import LanguageServer
 from dg_lsp.backend.status import Status
 from dg_lsp.config.sections import SECTIONS
 from dg_lsp.protocol.copilot import is_copilots
-from dg_lsp.protocol.messages import DID_CHANGE_STATUS, REOPEN, STATUS
+from dg_lsp.protocol.messages import ADVICE, DID_CHANGE_STATUS, REOPEN, STATUS
 from dg_lsp.protocol.rpc import Rpc
 
 log = logging.getLogger(__name__)
@@ -65,6 +66,13 @@ class EditorClient:
         """Write a sentence to the client's log, without a popup, and to ours."""
         log.warning("%s", sentence)
         self._log(sentence)
+
+    def advise(self, sentence: str) -> None:
+        """Show the user a sentence about something better than what is there."""
+        if self.wants_status:
+            self._rpc.notify(ADVICE, {"message": sentence})
+        else:
+            self._server.window_show_message(ShowMessageParams(type=MessageType.Info, message=sentence))
 
     def show(self, status: Status) -> None:
         """Send the status to a client that wants it."""

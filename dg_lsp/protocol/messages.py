@@ -3,6 +3,8 @@
 `dg/status` (request): the state, for a document if one is given. `dg/status` (notification to the client): the state
 changed; sent to clients that announce `experimental: {"dgStatus": true}` or have sent the request once. `dg/draft`
 (notification to the client): {token, step, text}, the text after a step of an edit whose command named the token.
+`dg/advice` (notification to the client): {message}, a sentence that the user should read once; clients that do not
+get `dg/status` get it as `window/showMessage`.
 `dg/reopen` (notification to the client): {uri}, a document whose text was lost here and should be sent again by
 `textDocument/didOpen`; sent to clients that announce `experimental: {"dgReopen": true}`.
 `textDocument/copilotInlineEdit` (request): where else an edit belongs, as GitHub's Copilot Language Server documents
@@ -24,6 +26,7 @@ from dg_lsp.protocol.lenience import Loose
 STATUS = "dg/status"
 SET_ENABLED = "dg/setEnabled"
 DRAFT = "dg/draft"
+ADVICE = "dg/advice"
 REOPEN = "dg/reopen"
 INLINE_EDIT = "textDocument/copilotInlineEdit"
 DID_FOCUS = "textDocument/didFocus"

@@ -43,7 +43,7 @@ def pull(model: str, file: Path | None) -> None:
     else:
         _pull_from_hub(model)
     if coder is not None:
-        click.echo("Editors have it from the engine's next start on: `dg-lsp engine stop` ends the one that runs.")
+        click.echo("Editors have it from the engine's next start on: `dg-lsp engine restart` is one.")
     click.echo(f"Ready: dg-lsp fill FILE --at LINE:COL --model {coder.name if coder else model}")
 
 

@@ -167,6 +167,8 @@ class Failed(Message, frozen=True, kw_only=True):
 
 class Notice(Message, frozen=True, kw_only=True):
     state: EngineState
+    advice: str = ""
+    """A sentence that an editor window shows its user once; may be empty."""
 
 
 class Percentiles(Wire, frozen=True, kw_only=True):

@@ -66,7 +66,7 @@ class EngineServer:
         why_no_log: str = "",
         advice: Callable[[], str] = lambda: "",
     ) -> None:
-        """`advice`: asked once, when the model is there, for a sentence that people who use it should read."""
+        """`advice`: asked once, when the model is there and a window, for a sentence that windows show their users."""
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._ending = asyncio.Event()
@@ -252,14 +252,14 @@ class EngineServer:
             self._ending.set()
 
     def _show(self, state: EngineState) -> None:
-        if state.name == "ready" and self._advice is not None:
-            self._always = " ".join(filter(None, (self._always, self._advice())))
-            self._advice = None
+        advice = ""
+        if state.name == "ready" and self._advice is not None and any(held.package for held in self._clients()):
+            advice, self._advice = self._advice(), None
         if not state.message and state.name != "loading":
             state = replace(state, message=self._always)
         self._state = state
         for connection in self._clients():
-            connection.send(Notice(state=state))
+            connection.send(Notice(state=state, advice=advice if connection.package else ""))
 
     def _show_from_worker(self, state: EngineState) -> None:
         # The loop closes first where the model thread hangs at the end.

@@ -83,6 +83,8 @@ export interface NextEdit extends LinkedEdit {
 }
 
 export const statusChanged = new NotificationType<Status>("dg/status");
+/** A sentence that the user should read once: that a better model is to be had. */
+export const advised = new NotificationType<{ message: string }>("dg/advice");
 export const drafted = new NotificationType<Draft>("dg/draft");
 /** A document whose text the server knows no longer. */
 export const reopen = new NotificationType<{ uri: string }>("dg/reopen");

@@ -6,6 +6,9 @@ const CHOOSE = "Choose Program…";
 const RESTART = "Restart";
 const LOG = "Show Log";
 const UPGRADE = "Upgrade…";
+const DOWNLOAD = "Download a Model…";
+const MODEL = "Choose Model…";
+const DOCTOR = "Run Doctor";
 
 /** How the server is installed from a clone, until there is a release: the first page of the walkthrough. */
 async function showSetUp(): Promise<void> {
@@ -33,4 +36,21 @@ export async function tellOutdated(message: string): Promise<void> {
   if (chosen) {
     await showSetUp();
   }
+}
+
+export async function tellTrouble(message: string): Promise<void> {
+  const chosen = await vscode.window.showWarningMessage(message, MODEL, DOCTOR);
+  if (chosen) {
+    await (chosen === MODEL ? chooseModel() : vscode.commands.executeCommand("dg-lsp.doctor"));
+  }
+}
+
+export async function tellAdvice(message: string): Promise<void> {
+  if (await vscode.window.showInformationMessage(message, DOWNLOAD)) {
+    await vscode.commands.executeCommand("dg-lsp.pull");
+  }
+}
+
+export function chooseModel(): Thenable<unknown> {
+  return vscode.commands.executeCommand("workbench.action.openSettings", "dg-lsp.engine.model");
 }

@@ -15,8 +15,8 @@ import { asksForInstruction } from "./actions";
 import { Crashes } from "./crashes";
 import { CELL, Limits, SCHEMES } from "./limits";
 import { locate, surroundings } from "./locate";
-import { drafted, reopen, setEnabled, statusChanged, type Draft, type Status, type Switch } from "./messages";
-import { tellMissing, tellOutdated, tellStopped } from "./remedies";
+import { advised, drafted, reopen, setEnabled, statusChanged, type Draft, type Status, type Switch } from "./messages";
+import { tellAdvice, tellMissing, tellOutdated, tellStopped, tellTrouble } from "./remedies";
 import { forServer, own, SECTION } from "./settings";
 import { Trace } from "./trace";
 import { isOutdated } from "./version";
@@ -39,6 +39,7 @@ export class Server implements vscode.Disposable {
   private readonly watcher = vscode.workspace.createFileSystemWatcher("**/{dg-lsp.toml,.dgignore,.gitignore}");
   private held: LanguageClient | undefined;
   private turn = Promise.resolve();
+  private readonly told = new Set<string>();
 
   readonly onStatus = this.statuses.event;
   readonly onDraft = this.drafts.event;
@@ -86,7 +87,11 @@ export class Server implements vscode.Disposable {
       getState: () => ({ kind: "static" }),
       clear: () => {},
     });
-    client.onNotification(statusChanged, (status) => this.tell(status));
+    client.onNotification(statusChanged, (status) => {
+      this.tell(status);
+      this.tellOnce(status);
+    });
+    client.onNotification(advised, ({ message }) => void tellAdvice(message));
     client.onNotification(drafted, (draft) => this.drafts.fire(draft));
     client.onNotification(reopen, ({ uri }) => sendAgain(client, uri));
     this.held = client;
@@ -148,6 +153,14 @@ export class Server implements vscode.Disposable {
     void this.inTurn(() => this.stop());
     for (const held of [this.log, this.trace, this.statuses, this.drafts, this.watcher]) {
       held.dispose();
+    }
+  }
+
+  /** What is wrong with the engine is told once: a colour at the edge of the window is easily missed. */
+  private tellOnce({ state, message }: Status): void {
+    if (state === "error" && !this.told.has(message)) {
+      this.told.add(message);
+      void tellTrouble(message);
     }
   }
 

@@ -1,7 +1,7 @@
 // The status bar: how things stand, and a menu.
 import * as vscode from "vscode";
 import { askStatus, type Account, type StateName, type Status, type Switch } from "./messages";
-import { tellMissing } from "./remedies";
+import { chooseModel, tellMissing } from "./remedies";
 import type { Server } from "./server";
 
 const ICONS: Record<StateName, string> = {
@@ -69,6 +69,7 @@ async function entries(server: Server): Promise<Entry[]> {
     command("$(output) Show Log", "dg-lsp.log"),
     command("$(pulse) Run Doctor", "dg-lsp.doctor"),
   ];
+  const download = command("$(cloud-download) Download a Model…", "dg-lsp.pull");
   const document = vscode.window.activeTextEditor?.document;
   const asked = document ? { uri: document.uri.toString(), engine: true } : { engine: true };
   const account = await server.client?.sendRequest(askStatus, asked);
@@ -79,8 +80,7 @@ async function entries(server: Server): Promise<Entry[]> {
   }
   const engine = account.engine;
   const model = engine && "model" in engine ? `${engine.model} on ${engine.device}` : (engine?.error ?? "");
-  const choose = (): unknown => vscode.commands.executeCommand("workbench.action.openSettings", "dg-lsp.engine.model");
-  return [...switches(server, account, document), { label: "$(chip) Model", detail: model, run: choose }, ...always];
+  return [...switches(server, account, document), { label: "$(chip) Model", detail: model, run: chooseModel }, download, ...always];
 }
 
 function switches(server: Server, account: Account, document?: vscode.TextDocument): Entry[] {

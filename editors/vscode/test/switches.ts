@@ -19,7 +19,7 @@ test("the status bar says how things stand, and its menu switches", async () => 
   await choose("Enable everywhere");
   await until(() => bar.status.state === "ready", "ready again");
   const offered = await labels();
-  for (const part of ["Model", "Restart Server", "Show Log", "Run Doctor", "Disable in"]) {
+  for (const part of ["Model", "Download a Model", "Restart Server", "Show Log", "Run Doctor", "Disable in"]) {
     equal([part, offered.some((label) => label.includes(part))], [part, true]);
   }
 });

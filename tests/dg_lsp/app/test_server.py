@@ -23,7 +23,7 @@ from dg_lsp.documents import documents
 from dg_lsp.edits.analyses import NOTHING
 from engine.common.analysis import Analysis, SyntaxErrorRegion
 from engine.common.json_values import UNREADABLE, read_json
-from engine.common.messages import EngineState
+from engine.common.messages import EngineState, Notice
 from engine.common.request import Candidate, Filled, FillRequest
 
 URI = "file:///w/a.py"
@@ -94,6 +94,20 @@ async def test_a_change_that_fails_costs_the_document_and_the_editor_is_asked_fo
     assert sum(each.get("method") == "dg/reopen" for each in session.told) == 1
     await session.open("a = 1\n")
     assert session.server.documents.get(URI).text == "a = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "method", "params"),
+    [
+        ({"experimental": {"dgStatus": True}}, "dg/advice", {"message": "Run it."}),
+        ({}, "window/showMessage", {"type": 3, "message": "Run it."}),
+    ],
+)
+@pytest.mark.asyncio
+async def test_advice_of_the_engine_is_shown(session, capabilities, method, params):
+    await session.begin(**capabilities)
+    session.server.resident.client._notice(Notice(state=EngineState(name="ready"), advice="Run it."))
+    assert {"jsonrpc": "2.0", "method": method, "params": params} in session.told
 
 
 @pytest.mark.asyncio

@@ -194,6 +194,26 @@ def test_a_read_only_buffer_is_not_rewritten(newest, shared: Home):
         editor.told("This buffer is read-only.")
 
 
+def test_a_model_that_is_not_there_is_told_once(nvim_program):
+    settings = {"engine": {"model": "/nowhere/model.gguf"}}
+    with home() as place, neovim(nvim_program, place, cmd=SERVE, settings=settings) as editor:
+        editor.open(ADD)
+        editor.told("dg: There is no model '/nowhere/model.gguf'")
+        editor.input("a<BS>")
+        editor.command("Dg restart")
+        editor.attached()
+        wait_until(lambda: editor.status()["state"] == "error", "the same again")
+        assert len(editor.messages) == 1
+
+
+def test_why_nothing_is_shown_is_told_by_the_status(newest, shared: Home):
+    with neovim(newest, shared, cmd=SERVE, settings={"inline": {"deadline_ms": 20_000, "threshold": 1}}) as editor:
+        editor.open(ADD)
+        wait_until(lambda: editor.status().get("silence"), "a request that shows nothing")
+        editor.input("<Esc>:Dg status<CR>")
+        editor.told("the model's confidence was below inline.threshold")
+
+
 def test_two_editors_share_an_engine(newest, shared: Home):
     options = {"cmd": SERVE, "settings": PATIENT}
     with neovim(newest, shared, **options) as one, neovim(newest, shared, **options) as other:

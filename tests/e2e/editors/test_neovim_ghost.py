@@ -235,6 +235,7 @@ def test_the_bundled_model_suggests(newest):
         editor.open(bundled_case(), insert=False)
         before = editor.text
         editor.ready()
+        editor.told("Here `:Dg pull` does it.")
         editor.input("A")
         shown = wait_until(editor.ghost, "a suggestion")
         editor.input("<Tab>")

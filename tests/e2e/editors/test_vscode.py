@@ -17,7 +17,7 @@ from tests.e2e.editors.conftest import bundled_case, model_of
 from tests.e2e.editors.edit_cases import BY_TWO, LINES
 from tests.e2e.editors.install import vscode
 from tests.e2e.editors.pictures import keep
-from tests.e2e.editors.window import GHOST, IN_VSCODE, LONG_MS, is_ready, opened, saved
+from tests.e2e.editors.window import GHOST, IN_VSCODE, LONG_MS, is_ready, opened, saved, toast
 from tests.e2e.editors.workbench import workbench
 from tests.engine.processes import WAIT_S, Home, home, wait_until
 
@@ -97,6 +97,11 @@ def test_the_bundled_model_suggests_in_the_window(vsix: Path):
         path.write_text(f"{bundled_case().split('▮')[0]}\n")
         opened(held, page, path)
         is_ready(page)
+        told = toast(page, "`dg-lsp pull coder-1.5b`")
+        told.get_by_role("button", name="Download a Model…").click()
+        expect(page.locator(".quick-input-list", has_text="coder-0.5b")).to_be_visible(timeout=WAIT_S * 1000)
+        page.keyboard.press("Escape")
+        page.locator(".monaco-editor .view-lines").first.click()
         page.keyboard.press("Control+End")
         page.keyboard.press("ArrowLeft")
 

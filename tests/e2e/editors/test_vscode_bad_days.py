@@ -10,13 +10,13 @@ import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed; `make test-editors` brings it.")
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
 from tests.e2e.editors.conftest import model_of
 from tests.e2e.editors.pictures import keep
-from tests.e2e.editors.window import IN_VSCODE, LONG_MS, is_ready, opened
+from tests.e2e.editors.window import IN_VSCODE, LONG_MS, is_ready, opened, toast
 from tests.e2e.editors.workbench import workbench
-from tests.engine.processes import Home, wait_until
+from tests.engine.processes import Home, home
 
 pytestmark = IN_VSCODE
 
@@ -48,6 +48,18 @@ def test_a_crash_loop_ends_with_a_button_that_starts_the_server_again(vsix: Path
         is_ready(page)
 
 
+def test_a_model_that_is_not_there_comes_with_a_button_that_chooses_another(vsix: Path):
+    settings = {"dg-lsp.engine.model": "/nowhere/model.gguf"}
+    with home() as place, workbench(place, settings, vsix=vsix) as held, held.page() as page:
+        path = held.work / "file.py"
+        path.write_text("x = 1\n")
+        opened(held, page, path)
+        told = toast(page, "There is no model '/nowhere/model.gguf'")
+        told.get_by_role("button", name="Choose Model…").click()
+        setting = page.locator(".settings-editor .setting-item", has_text="Model")
+        expect(setting.first).to_be_visible(timeout=LONG_MS)
+
+
 def test_a_folder_that_nobody_trusts_starts_no_program_of_its_own(vsix: Path, shared: Home):
     settings = {"security.workspace.trust.enabled": True, "security.workspace.trust.startupPrompt": "never"}
     with workbench(shared, settings, vsix=vsix, server=None) as held, held.page() as page:
@@ -67,17 +79,3 @@ def test_a_folder_that_nobody_trusts_starts_no_program_of_its_own(vsix: Path, sh
         expect(page.get_by_text("Restricted Mode").first).to_be_visible(timeout=LONG_MS)
         is_ready(page)
         assert not (held.work / "started").exists()
-
-
-def toast(page: Page, sentence: str) -> Locator:
-    """The notification that says so, in the list of all: the toast itself goes away after a while."""
-    told = page.locator(".notifications-center .notification-list-item", has_text=sentence)
-
-    def listed() -> bool:
-        if not page.locator(".notifications-center.visible").count():
-            page.locator("[id='status.notifications'] a").click()
-            page.wait_for_timeout(1000)
-        return told.count() > 0
-
-    wait_until(listed, f"a notification with {sentence!r}", LONG_MS / 1000)
-    return told

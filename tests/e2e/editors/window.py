@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.editors.install import vscode
 from tests.e2e.editors.workbench import Workbench
@@ -44,3 +44,17 @@ def saved(page: Page, path: Path, text: str) -> None:
         return path.read_text().rstrip() == text
 
     wait_until(holds, f"{text!r} in the file, not {path.read_text()!r}")
+
+
+def toast(page: Page, sentence: str) -> Locator:
+    """The notification that says so, in the list of all: the toast itself goes away after a while."""
+    told = page.locator(".notifications-center .notification-list-item", has_text=sentence)
+
+    def listed() -> bool:
+        if not page.locator(".notifications-center.visible").count():
+            page.locator("[id='status.notifications'] a").click()
+            page.wait_for_timeout(1000)
+        return told.count() > 0
+
+    wait_until(listed, f"a notification with {sentence!r}", LONG_MS / 1000)
+    return told

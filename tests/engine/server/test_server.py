@@ -8,16 +8,17 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 import torch
 from torch import Tensor
 
 from engine.common.errors import ModelError
-from engine.common.messages import Failed, Fill, FillReply, Hello, StatusQuery
+from engine.common.messages import Failed, Fill, FillReply, Hello, Notice, StatusQuery, Warm
 from engine.common.protocol import VERSION, pack
 from engine.common.request import FillRequest
+from engine.common.version import __version__
 from engine.models.base import Rows
 from engine.models.oracle.model import Case, Oracle
 from engine.server.server import EngineServer
@@ -234,20 +235,32 @@ def test_a_deadline_that_passes_in_the_queue_is_late(place):
         assert reply.code == "late"
 
 
-def test_advice_is_asked_for_once_when_the_model_is_there_and_stays_in_the_status(place):
+def test_windows_are_given_advice_once_and_their_status_stays_without_it(place):
     asked: list[str] = []
 
     def advice() -> str:
         asked.append("Run `dg-lsp pull coder-1.5b`.")
         return asked[-1]
 
-    with serving(place, advice=advice) as server, place.client() as wire:
-        assert wire.status().state.message == "" or asked
-        wire.fill(1, "x = ")
-        assert isinstance(wire.reply(1), FillReply)
-        wait_until(lambda: server._state.message == asked[-1], "the advice")
-        server._show_aside()
-        assert wire.status().state.message == asked[-1]
-        wire.fill(2, "x = ")
-        assert isinstance(wire.reply(2), FillReply)
+    def when_ready(wire: Wire) -> Notice:
+        while not (isinstance(message := wire.receive(), Notice) and message.state.name == "ready"):
+            pass
+        return message
+
+    with serving(place, advice=advice) as server, place.client() as command, closing(place.connect()) as window:
+        window.handshake(package=__version__)
+        command.send(Warm(id=1))
+        notice = when_ready(window)
+        assert (notice.advice, notice.state.message) == ("Run `dg-lsp pull coder-1.5b`.", "")
+        assert when_ready(command).advice == ""
+        server._loop.call_soon_threadsafe(server._show, server._state)
+        assert when_ready(window).advice == ""
     assert len(asked) == 1
+
+
+def test_advice_waits_for_a_window(place):
+    asked: list[str] = []
+    with serving(place, advice=lambda: asked.append("") or "") as server, place.client() as command:
+        command.fill(1, "x = ")
+        assert isinstance(command.reply(1), FillReply)
+        assert (server._state.name, asked) == ("ready", [])

@@ -54,10 +54,10 @@ local function status()
       return
     end
     local engine = told.engine or {}
-    local parts = { told.state, told.message or "", told.document.off, engine.error or "" }
-    if engine.model then
-      parts[#parts + 1] = ("%s on %s"):format(engine.model, engine.device)
-    end
+    local model = engine.model and ("%s on %s"):format(engine.model, engine.device) or ""
+    local learnt = told.adapter ~= "" and ("it has learnt %s"):format(told.adapter) or ""
+    local parts = { told.state, told.message, told.document.off, told.silence, told.origin }
+    vim.list_extend(parts, { engine.error ~= told.message and engine.error or "", model, learnt })
     parts = vim.tbl_filter(function(part)
       return part ~= ""
     end, parts)

@@ -25,9 +25,16 @@ local handlers = {
   ["dg/status"] = function(_, status)
     local was = require("dg.status").current.state
     require("dg.status").set(status)
+    if status.state == "error" then
+      -- Not everybody has a status line that would show it.
+      vim.notify_once("dg: " .. status.message, vim.log.levels.WARN)
+    end
     if status.state == "ready" and was ~= "ready" and was ~= "busy" then
       ghost().refresh()
     end
+  end,
+  ["dg/advice"] = function(_, advice)
+    require("dg.notify").tell(advice.message .. " Here `:Dg pull` does it.")
   end,
   ["dg/draft"] = function(_, draft)
     require("dg.working").draft(draft)
