@@ -1,4 +1,5 @@
-"""The command that downloads a model, when the user asks for it: a process of its own, under a progress bar."""
+"""The command that downloads a model, when the user asks for it: a process of its own, under a progress bar. An engine
+that chooses its model is restarted with it."""
 
 from __future__ import annotations
 
@@ -8,6 +9,10 @@ from typing import Any
 
 from lsprotocol.types import MessageType, ShowMessageParams
 
+from dg_lsp.backend.client import EngineFailure
+from dg_lsp.backend.connection import started
+from dg_lsp.backend.launch import begin_restart
+from dg_lsp.backend.resident import Resident
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.params import ExecuteCommandParams
 from dg_lsp.protocol.progress import Report
@@ -26,6 +31,8 @@ async def pull(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any
         is_well, said = False, f"The download of {model} was stopped; the same command goes on from here."
     else:
         is_well, said = told
+    if is_well:
+        said = await put_to_use(ls.resident, model)
     kind = MessageType.Info if is_well else MessageType.Warning
     ls.window_show_message(ShowMessageParams(type=kind, message=said))
     return {"done": is_well, "message": said}
@@ -65,4 +72,20 @@ async def _run(model: str, report: Report) -> tuple[bool, str]:
             process.terminate()
     if code:
         return False, said or f"The download of {model} ended with exit code {code}."
-    return True, f"{model} is here. `dg-lsp engine stop` ends the engine that runs; the next one takes it."
+    return True, ""
+
+
+async def put_to_use(resident: Resident, model: str) -> str:
+    """Restart an engine that chooses its model; returns a sentence about what runs then."""
+    resident.client.retry()  # a model that the settings name may have been all that was missing
+    try:
+        running = await resident.client.status()
+        if running.auto:
+            await started(begin_restart())
+            running = await resident.learn()
+    except EngineFailure as failure:
+        return f"{model} is here, but no engine runs: {failure}"
+    if running.model == model:
+        return f"{model} is here, and the engine runs it."
+    how = "`dg-lsp doctor` says why" if running.auto else f"`dg-lsp engine restart --model {model}` changes that"
+    return f"{model} is here. The engine runs {running.model}: {how}."

@@ -1,6 +1,7 @@
 """Downloading a model by a command: a real process, how far it has come, and what became of it."""
 
 import asyncio
+import shutil
 from collections.abc import Generator
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,12 +11,17 @@ import pytest
 from lsprotocol.types import ShowMessageParams
 from pygls.progress import Progress
 
-from dg_lsp.handlers.pull import pull
+import engine
+from dg_lsp.backend.client import EngineClient, EngineFailure, Launch
+from dg_lsp.backend.resident import Resident
+from dg_lsp.backend.status import StatusBoard
+from dg_lsp.handlers.pull import pull, put_to_use
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.params import ExecuteCommandParams
 from dg_lsp.protocol.progress import ProgressBars
 from engine.models.checkpoints.coders import CODERS
 from tests.engine.package_index import Carriers, serve_carriers
+from tests.engine.processes import home, running
 
 CODER = CODERS["coder-0.5b"]
 
@@ -77,3 +83,50 @@ async def test_a_name_can_be_no_option(carriers: Carriers):
     answer = await pull(Client().session, asked(model="--help"))
     assert not answer["done"]
     assert "is no Hub id" in answer["message"]
+
+
+@pytest.mark.parametrize(
+    ("model", "restarts", "said"),
+    [
+        ("auto", True, "coder-9 is here. The engine runs bundled: `dg-lsp doctor` says why."),
+        ("bundled", False, "coder-9 is here. The engine runs bundled: `dg-lsp engine restart --model coder-9` changes"),
+    ],
+)
+@pytest.mark.asyncio
+async def test_an_engine_that_chooses_its_model_is_restarted(monkeypatch, model: str, restarts: bool, said: str):
+    with home() as place, running(place, "--model", model):
+        for name in ("DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"):
+            monkeypatch.setenv(name, place.environment[name])
+
+        async def launch() -> Launch:
+            return Launch()
+
+        client = EngineClient(launch)
+        resident = Resident(client, StatusBoard(lambda _: None))
+        try:
+            before = (await client.status()).pid
+            assert (await put_to_use(resident, "coder-9")).startswith(said)
+            assert ((await client.status()).pid != before) == restarts
+        finally:
+            await client.close()
+
+
+@pytest.mark.asyncio
+async def test_an_engine_is_started_that_lacked_only_the_model(monkeypatch, tmp_path: Path):
+    with home() as place:
+        for name in ("DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"):
+            monkeypatch.setenv(name, place.environment[name])
+        model = tmp_path / "model"
+
+        async def launch() -> Launch:
+            return Launch(model=str(model))
+
+        client = EngineClient(launch)
+        resident = Resident(client, StatusBoard(lambda _: None))
+        try:
+            with pytest.raises(EngineFailure, match="There is no model"):
+                await client.status()
+            shutil.copytree(Path(engine.__file__).parent / "weights" / "bundled", model)
+            assert await put_to_use(resident, str(model)) == f"{model} is here, and the engine runs it."
+        finally:
+            await client.close()
