@@ -25,7 +25,9 @@ export function asksForInstruction(
     }
     const told = action.command.arguments?.[0] as Told | undefined;
     const named = told?.instruction ? told : undefined;
-    const ours = new vscode.CodeAction(named ? action.title : "Rewrite Selection…", action.kind);
+    // What the server adds to the name stays: that the model follows no instructions.
+    const title = named ? action.title : action.title.replace(/^Rewrite selection/, "Rewrite Selection…");
+    const ours = new vscode.CodeAction(title, action.kind);
     const place = named ? spanOf(named.range) : range;
     const given = { uri: document.uri, range: place, instruction: named?.instruction };
     ours.command = { command: "dg-lsp.rewrite", title: ours.title, arguments: [given] };

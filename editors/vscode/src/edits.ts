@@ -29,7 +29,7 @@ const CANDIDATES = 3;
 export class Edits implements vscode.Disposable {
   readonly preview = new Preview();
   readonly canvas = new Canvas();
-  /** The sentence shown last; empty where something was proposed. */
+  /** The sentence shown last; empty where something was proposed, and nothing is to be said of it. */
   said = "";
   private asked = 0;
   /** What the rewrite that is proposed was asked for. */
@@ -132,7 +132,10 @@ export class Edits implements vscode.Disposable {
     if (proposals.version !== document.version) {
       return this.say("The text has changed meanwhile; ask again.");
     }
-    this.said = "";
+    this.said = proposals.message ?? "";
+    if (this.said) {
+      void vscode.window.showWarningMessage(this.said);
+    }
     this.rewriting = work.command === "dg.rewrite" ? { uri: document.uri, work } : undefined;
     await this.preview.show(
       document,

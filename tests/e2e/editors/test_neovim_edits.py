@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pynvim", reason="pynvim is not installed; `make test-editors` brings it.")
 
-from tests.e2e.editors.conftest import PATIENT, SERVE
+from tests.e2e.editors.conftest import EAGER, PATIENT, SERVE
 from tests.e2e.editors.edit_cases import (
     BETTER,
     BROKEN,
@@ -25,7 +25,7 @@ from tests.e2e.editors.edit_cases import (
     WHOLE,
 )
 from tests.e2e.editors.neovim import Neovim, neovim
-from tests.engine.processes import Home, wait_until
+from tests.engine.processes import Home, home, wait_until
 
 PROPOSED = "return require('dg.preview').is_open()"
 
@@ -266,6 +266,15 @@ def test_where_there_is_nothing_to_do_a_sentence_says_so(editor: Neovim):
     editor.told("Nothing is proposed")
     editor.input(":Dg next_edit al<CR>")
     editor.told("There is no `:Dg next_edit al`; name all or dismiss, or nothing for the next one.")
+
+
+def test_an_instruction_that_the_model_can_t_follow_is_told_beside_the_proposal(newest):
+    with home() as place, neovim(newest, place, cmd=SERVE, settings=EAGER, keys=True) as editor:
+        editor.open("▮def mean(values):\n    return\n\n\nprint(mean([1, 2, 3]))\n", insert=False)
+        editor.ready()
+        editor.input(":%Dg rewrite use the module statistics<CR>")
+        proposed(editor)
+        editor.told("The model bundled follows no instructions: yours was ignored.")
 
 
 def test_the_canvas_settles_before_your_eyes_and_can_be_stopped(nvim_program, shared: Home):

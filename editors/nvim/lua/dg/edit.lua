@@ -88,10 +88,13 @@ local function ask(command, what, place, arguments, others, before)
         return
       end
       local candidates = not err and result and result.candidates or {}
+      local said = err and err.message or result and result.message or ""
       if #candidates == 0 then
-        local said = err and err.message or result and result.message
-        notify.warn(said or "The model has no proposal here.")
+        said = said ~= "" and said or "The model has no proposal here."
         candidates = before or {}
+      end
+      if said ~= "" then
+        notify.warn(said)
       end
       if #candidates == 0 then
         return
