@@ -39,14 +39,16 @@ def models() -> None:
         click.echo(f"{in_cache.others} more in the cache are incomplete or of unsupported families.")
     choice = choose()
     click.echo(shown(f"auto is {choice.name}: {choice.why}."))
+    if choice.advice:
+        click.echo(choice.advice)
     click.echo("\nFor `dg-lsp pull`:")
     for coder in CODERS.values():
-        _entry(coder.name, f"{decimal_bytes(coder.nbytes)} to download, causal", f"licence: {coder.licence}")
+        _entry(coder.name, f"{decimal_bytes(coder.nbytes)} to download", f"licence: {coder.licence}")
     for each in RELEASED:
         memory = binary_bytes(each.memory.total)
         _entry(
             each.hub_id,
-            f"{decimal_bytes(each.download_nbytes)} to download, {memory} of memory to run, {each.length}",
+            f"{decimal_bytes(each.download_nbytes)} to download, {memory} of memory to run",
             f"licence: {each.licence}; good for {each.good_for}",
         )
     # Querying a GPU needs torch, whose import takes a second.
@@ -58,7 +60,7 @@ def models() -> None:
 def _show(checkpoint: Checkpoint, where: str) -> None:
     parameters = f"{checkpoint.parameters / 1e6:,.1f} M parameters"
     size = decimal_bytes(checkpoint.nbytes)
-    _entry(checkpoint.name, f"{where}, {size}, {parameters}, {checkpoint.family}, {checkpoint.length}")
+    _entry(checkpoint.name, f"{where}, {size}, {parameters}")
 
 
 def _entry(name: str, *lines: str) -> None:

@@ -72,7 +72,7 @@ def _pull_from_hub(model: str) -> None:
     released = known(model)
     if released is not None:
         click.echo(f"On a GPU: {released.memory.summary()}.")
-        click.echo(f"Licence: {released.licence}. Length of a gap: {released.length}. Good for {released.good_for}.")
+        click.echo(f"Licence: {released.licence}. Good for {released.good_for}.")
     download(plan)
 
 

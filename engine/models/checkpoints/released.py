@@ -27,8 +27,6 @@ class Released:
     parameters: int
     sizes: Sizes
     licence: str
-    length: str
-    """Its length strategy."""
     good_for: str
     packed_nbytes: int = 0
     """Bytes on disk, where not all is in bfloat16."""
@@ -84,7 +82,6 @@ DREAMON = Released(
     parameters=_DREAM,
     sizes=_DREAM_SIZES,
     licence="Apache-2.0",
-    length="expand",
     good_for="filling gaps: the best single lines",
     layer_parameters=_DREAM_LAYERS,
 )
@@ -93,7 +90,6 @@ OPEN_DCODER = Released(
     parameters=494_032_768,
     sizes=Sizes(vocabulary=151_936, hidden=896, token_features=2 * 24 * 128),
     licence="see its card",
-    length="calibrated",
     good_for="small cards, and patient processors",
 )
 NVFP4 = Released(
@@ -101,7 +97,6 @@ NVFP4 = Released(
     parameters=_FLAGSHIP,
     sizes=_FLAGSHIP_SIZES,
     licence="see its card",
-    length="discover",
     good_for="instructions, long gaps, rewriting, on one card",
     packed_nbytes=18_900_000_000,
 )
@@ -114,7 +109,6 @@ RELEASED = (
         parameters=_FLAGSHIP,
         sizes=_FLAGSHIP_SIZES,
         licence="see its card",
-        length="discover",
         good_for="the same in int4, for which processors have a product as well",
         packed_nbytes=17_200_000_000,
     ),
@@ -123,7 +117,6 @@ RELEASED = (
         parameters=_FLAGSHIP,
         sizes=_FLAGSHIP_SIZES,
         licence="see its card",
-        length="discover",
         good_for="the same, dense blocks in 4 bit as well",
         # Computed: 23.4 B weights with a scale a group of 16, the rest in bfloat16.
         packed_nbytes=18_000_000_000,
@@ -133,7 +126,6 @@ RELEASED = (
         parameters=_FLAGSHIP,
         sizes=_FLAGSHIP_SIZES,
         licence="see its card",
-        length="discover",
         good_for="the same in full, and what `dg-lsp quantize` begins with",
     ),
     Released(
@@ -141,7 +133,6 @@ RELEASED = (
         parameters=_DREAM,
         sizes=_DREAM_SIZES,
         licence="Apache-2.0",
-        length="calibrated",
         good_for="filling gaps of a known kind, after `python -m engine.cli.calibrate`",
     ),
     Released(
@@ -149,7 +140,6 @@ RELEASED = (
         parameters=_DREAM,
         sizes=_DREAM_SIZES,
         licence="Apache-2.0",
-        length="calibrated",
         good_for="the same; its chat is not used",
     ),
     Released(
@@ -157,7 +147,6 @@ RELEASED = (
         parameters=_DREAM,
         sizes=_DREAM_SIZES,
         licence="Apple AMLR: research only",
-        length="calibrated",
         good_for="comparing",
     ),
     Released(
@@ -165,7 +154,6 @@ RELEASED = (
         parameters=_LLADA,
         sizes=Sizes(vocabulary=126_464, hidden=4096, token_features=2 * 32 * 4096),
         licence="MIT",
-        length="calibrated",
         good_for="prose and comments; little code",
     ),
 )
@@ -196,8 +184,8 @@ def advice(gpu_nbytes: Sequence[int]) -> str:
         longer = f" With contexts of {context:,} tokens." if context > CONTEXT else ""
         return f"For this machine ({binary_bytes(most)} free on a GPU): {best.summary}.{longer}"
     if gpu_nbytes:
-        return f"For this machine ({binary_bytes(most)} free on a GPU): bundled, as no other model fits."
+        return f"For this machine ({binary_bytes(most)} free on a GPU): one of the coders above; nothing else fits."
     return (
-        "For this machine (no GPU): bundled, as larger ones take seconds a step on a processor; "
-        f"{OPEN_DCODER.hub_id} where that is fast enough."
+        "For this machine (no GPU): one of the coders above; of the others, which take seconds a step on a processor, "
+        f"{OPEN_DCODER.hub_id} is the quickest."
     )

@@ -150,7 +150,7 @@ def test_the_list_of_models_says_which_and_why(capsys: pytest.CaptureFixture[str
     out = capsys.readouterr().out
     assert "auto is coder-1.5b: the best on this disk that fits: about 610 ms a suggestion (" in out
     assert "coder-1.5b\n    disk, " in out
-    assert "coder-0.5b\n    491.4 MB to download, causal\n    licence: Apache-2.0" in out
+    assert "coder-0.5b\n    491.4 MB to download\n    licence: Apache-2.0" in out
 
 
 def test_what_was_measured_here_counts_for_a_day(monkeypatch: pytest.MonkeyPatch):

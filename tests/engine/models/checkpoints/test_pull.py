@@ -180,7 +180,7 @@ def test_the_cache_is_listed(hub: Hub, changeable: Path, capsys: pytest.CaptureF
     out = capsys.readouterr().out
     lines = out.splitlines()
     size = decimal_bytes(sum(file.stat().st_size for file in shards(changeable)))
-    about = f"    cache, {size}, 0.1 M parameters, diffusion_gemma, discover"
+    about = f"    cache, {size}, 0.1 M parameters"
     assert lines[lines.index("someone/tiny") + 1] == about
     assert "1 more in the cache are incomplete or of unsupported families." in out
 

@@ -34,7 +34,7 @@ def test_the_best_one_that_fits_is_recommended(gpus: tuple[int, ...], hub_id: st
     best = recommended(gpus)
     assert (best.released.hub_id if best else None) == hub_id
     said = advice(gpus)
-    assert (f"`dg-lsp pull {hub_id}`" if hub_id else "bundled") in said
+    assert (f"`dg-lsp pull {hub_id}`" if hub_id else "one of the coders above") in said
     assert (f"`dg-lsp quantize {hub_id} --out " in said) is quantized
     assert ("contexts of 8,192 tokens" in said) is (31 * GIB in gpus)
 
