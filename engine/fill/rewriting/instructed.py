@@ -21,6 +21,7 @@ from engine.fill.rewriting.answer import LONGEST, candidate_of, read_context, wr
 from engine.fill.rewriting.conversation import Conversation, answered, conversation, shown
 from engine.fill.rewriting.kept import doubts, lost_names, with_kept
 from engine.fill.rewriting.old_text import OldText
+from engine.fill.rewriting.preview import previewed
 from engine.fill.validation import validated_fills
 from engine.models.base import Model
 from engine.syntax.languages import language_of
@@ -75,6 +76,8 @@ def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_coun
         )
     yield from read_context(model, work.context)
     encoded = clock()
+    work.deadline.step_begins()
+    yield from _preview(work)
     candidates = yield from _candidates(work)
     return Filled(
         model=model.info.name,
@@ -91,6 +94,19 @@ def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_coun
             total=(clock() - work.began) * 1000,
         ),
     )
+
+
+def _preview(work: _Rewrite) -> Generator[Draft]:
+    """What most likely changes first, which then is a part of the draft."""
+    talk = work.talk
+    for text, met in previewed(work.model, work.context, talk.old, talk.closing, work.request.instruction):
+        work.forwards += 1
+        if text != talk.old:
+            yield Draft(step=work.forwards, text=shown(work.request, text), settled=0)
+        if met:
+            work.old = work.model.tokenize(text + talk.closing)
+        if work.deadline.step_is_done():
+            return
 
 
 def _candidates(work: _Rewrite) -> Work[list[Candidate]]:

@@ -58,6 +58,11 @@ class OldText:
         return not self._apart
 
     @property
+    def left(self) -> list[int]:
+        """Of the old text, what is not dealt with."""
+        return self._ids[self.at :]
+
+    @property
     def rows(self) -> int:
         """Rows that the next pass is worth."""
         return ROWS if self._apart else max(ROWS, min(self._steps, _MOST_ROWS))

@@ -91,7 +91,7 @@ def _named(lines: Sequence[str], words: set[str], places: Iterable[int], indent:
                 yield at
         elif _TYPE.match(line):
             if words.intersection(_WORD.findall(line)):
-                block = range(at, at + _block(lines[at:]))
+                block = range(at, at + block_lines(lines[at:]))
                 yield from block if len(block) <= _BLOCK_LINES else block[:1]
         elif found := _FUNCTION.match(line) or _METHOD.match(line):
             if found[1] in words:
@@ -105,7 +105,7 @@ def _named(lines: Sequence[str], words: set[str], places: Iterable[int], indent:
                 yield at
 
 
-def _block(lines: Sequence[str]) -> int:
+def block_lines(lines: Sequence[str]) -> int:
     """How many lines belong to what the first of them opens."""
     indent = indentation(lines[0])
     for at, line in enumerate(lines[1:], 1):
