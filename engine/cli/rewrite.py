@@ -27,7 +27,11 @@ from engine.common.textfile import read_text, writable_path
 @click.command()
 @file_argument
 @click.option(
-    "--range", "range_", metavar="L:C-L:C", required=True, help="The range to rewrite; lines and columns count from 1."
+    "--range",
+    "range_",
+    metavar="L:C-L:C|L-L",
+    required=True,
+    help="The range to rewrite, or whole lines; lines and columns count from 1.",
 )
 @click.option(
     "--instruction",
@@ -88,7 +92,12 @@ def rewrite(
     answered = answer(request, model, device, engine=engine)
     filled = answered.filled
     if instruction and not answered.instructed:
-        click.echo(f"dg-lsp: {filled.model} follows no instructions: yours was ignored.", err=True)
+        deaf = f"{filled.model} follows no instructions"
+        if write:
+            raise EngineError(
+                f"{deaf}: {source.name} is unchanged. Without one, what the model finds likely is written."
+            )
+        click.echo(f"dg-lsp: {deaf}: yours was ignored.", err=True)
     if json:
         click.echo(encode(filled))
     if not filled.candidates:

@@ -9,7 +9,7 @@ import click
 
 from engine.common.errors import BadInput
 from engine.common.files import sendable
-from engine.common.marked import MarkedText, gap_between, line_count, parse_position
+from engine.common.marked import MarkedText, gap_between, line_count, line_end, parse_position
 from engine.common.processes import working_dir
 from engine.common.sequences import common_ends
 from engine.common.terminal import is_read_here, shown, shown_name
@@ -36,10 +36,14 @@ def folder_of(source: TextFile) -> str:
 
 
 def span_in(text: str, span: str) -> MarkedText:
-    """LINE:COL-LINE:COL as a gap. Raises BadInput."""
+    """LINE:COL-LINE:COL as a gap, or LINE-LINE, which are whole lines. Raises BadInput."""
     start, dash, end = span.partition("-")
     if not dash:
-        raise BadInput(f"{span!r} is not a range: give LINE:COL-LINE:COL, counted from 1, as in 3:1-7:20.")
+        raise BadInput(
+            f"{span!r} is not a range: give LINE:COL-LINE:COL or LINE-LINE, counted from 1, as in 3:1-7:20 or 3-7."
+        )
+    if ":" not in span:
+        return gap_between(text, parse_position(f"{start}:1"), line_end(text, parse_position(f"{end}:1").line))
     return gap_between(text, parse_position(start), parse_position(end))
 
 

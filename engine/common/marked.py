@@ -82,6 +82,13 @@ def offset(text: str, position: Position) -> int:
     return start + position.column - 1
 
 
+def line_end(text: str, line: int) -> Position:
+    """Where a line ends. Raises BadInput for one outside the text."""
+    start = offset(text, Position(line=line, column=1))
+    end = LINE_END.search(text, start)
+    return Position(line=line, column=1 + (end.start() if end else len(text)) - start)
+
+
 def line_count(text: str) -> int:
     """How many lines a text has, counting an unfinished or empty last line."""
     return sum(1 for _ in _lines(text))

@@ -10,6 +10,8 @@ import math
 import time
 from collections.abc import Generator
 
+from msgspec.structs import replace
+
 from engine.common.errors import BadInput
 from engine.common.request import Candidate, Draft, Filled, FillRequest, Syntax, Timings
 from engine.fill.deadline import Deadline
@@ -43,14 +45,19 @@ class _Rewrite:
         assert model.causal is not None
         assert model.chat is not None
         self.model, self.ends, self.began = model, model.causal.ends, clock()
-        self.request = request
         check_rewrite(request)
+        self.request, self.before, self.after = _without_blank_ends(request)
         self.deadline = Deadline(request.deadline_ms, self.began, clock)
         self.talk: Conversation = conversation(self.request)
         self.context = tuple(model.chat.ids(self.talk.messages, self.talk.opening))
         self.old = model.tokenize(self.talk.old + self.talk.closing)
         self.most = int(len(self.old) * _GROWTH) + _ROOM
         self.forwards = 0
+
+    def draft(self, text: str, settled: int = 0) -> Draft:
+        """`text` takes the place of `old`; its first `settled` characters are said."""
+        settled = len(self.before) + min(settled, len(text)) if settled else 0
+        return Draft(step=self.forwards, text=self.before + text + self.after, settled=settled)
 
     def answer(self, said: Said) -> str:
         """What takes the place of `old`; empty where it is no answer, or not all of one."""
@@ -66,6 +73,16 @@ class _Rewrite:
         return said.end is not None or len(said.ids) >= self.most
 
 
+def _without_blank_ends(request: FillRequest) -> tuple[FillRequest, str, str]:
+    """The request to rewrite what is between the blank ends of a selection, and these: what they are stays, though they
+    hold the first line's indentation or the last line's end."""
+    old = request.old.strip()
+    before, _, after = request.old.partition(old)
+    keep = tuple((max(start - len(before), 0), max(end - len(before), 0)) for start, end in request.keep)
+    bare = replace(request, prefix=request.prefix + before, old=old, suffix=after + request.suffix, keep=keep)
+    return bare, before, after
+
+
 @in_line_feeds
 def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_counter) -> Filling:
     """Rewrite `request.old` step by step: see engine.fill.executor. Raises BadInput at the first step."""
@@ -78,7 +95,8 @@ def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_coun
     encoded = clock()
     work.deadline.step_begins()
     yield from _preview(work)
-    candidates = yield from _candidates(work)
+    found = yield from _candidates(work)
+    candidates = [replace(each, text=work.before + each.text + work.after) for each in found]
     return Filled(
         model=model.info.name,
         device=model.info.device,
@@ -102,7 +120,7 @@ def _preview(work: _Rewrite) -> Generator[Draft]:
     for text, met in previewed(work.model, work.context, talk.old, talk.closing, work.request.instruction):
         work.forwards += 1
         if text != talk.old:
-            yield Draft(step=work.forwards, text=shown(work.request, text), settled=0)
+            yield work.draft(shown(work.request, text))
         if met:
             work.old = work.model.tokenize(text + talk.closing)
         if work.deadline.step_is_done():
@@ -164,5 +182,4 @@ def _draft(work: _Rewrite, said: Said, old: OldText) -> Draft:
     """What is written, and what is left of the old text, as far as that is known."""
     written = work.model.detokenize(said.ids).partition(work.talk.closing)[0]
     left = work.model.detokenize(work.old[old.at :]).partition(work.talk.closing)[0] if old.together else ""
-    text = shown(work.request, written + left)
-    return Draft(step=work.forwards, text=text, settled=min(len(text), len(shown(work.request, written))))
+    return work.draft(shown(work.request, written + left), len(shown(work.request, written)))

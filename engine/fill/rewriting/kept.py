@@ -7,6 +7,7 @@ import ast
 import builtins
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
@@ -39,8 +40,9 @@ def lost_names(request: FillRequest, new: str) -> list[str]:
 
 def doubts(request: FillRequest, new: str) -> list[str]:
     """What makes a rewrite less likely to be meant, though nothing in the file forbids it: definitions that other files
-    may use get another name, what comes after the selection uses a variable that is set no more, nothing is returned
-    any more, names are used that mean nothing, names that the instruction gives are not there. Sentences."""
+    may use get another name, or are there twice, what comes after the selection uses a variable that is set no more,
+    nothing is returned any more, names are used that mean nothing, names that the instruction gives are not there.
+    Sentences."""
     gone = [name for name in dict.fromkeys(_DEFINITION.findall(request.old)) if not _stands_in(name, new)]
     rest = _rest_of_block(request)
     unset = [
@@ -51,12 +53,18 @@ def doubts(request: FillRequest, new: str) -> list[str]:
     returns = _stands_in("return", request.old) and not re.search(r"\b(return|yield|raise|throw)\b|=>", new)
     return [
         *(f"{name} is no longer defined." for name in gone if not _is_told(name, request)),
+        *(f"{name} is defined again." for name in _defined_again(request, new)),
         *(f"{name} is no longer set." for name in unset if not _is_told(name, request)),
         *(["Nothing is returned any more."] if returns and request.language in _RETURNING else []),
         *(f"{name} is not defined." for name in _unknown_names(request, new)),
         *(f"{name} is missing." for name in _missing_names(request, new)),
         *(f"{line.strip()} is new." for line in new.split("\n") if _is_doubtful_import(request, line)),
     ]
+
+
+def _defined_again(request: FillRequest, new: str) -> list[str]:
+    before = Counter(_DEFINITION.findall(request.old))
+    return [name for name, count in Counter(_DEFINITION.findall(new)).items() if count > max(1, before[name])]
 
 
 def _is_doubtful_import(request: FillRequest, line: str) -> bool:

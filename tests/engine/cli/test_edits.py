@@ -14,7 +14,7 @@ import pytest
 from dg_lsp.cli import run
 from engine.cli import fix
 from engine.cli.answers import Answer
-from engine.cli.source import difference, folder_of
+from engine.cli.source import difference, folder_of, span_in
 from engine.common.request import Candidate, Filled, FillRequest
 from engine.common.textfile import read_text
 
@@ -51,6 +51,29 @@ def test_the_difference_is_printed_and_patch_takes_it(work: Path, capsys: pytest
         pytest.skip("there is no patch")
     subprocess.run(["patch", "-p1"], input=shown, text=True, check=True, capture_output=True)
     assert Path("a.py").read_text() == HEAD + NEW + TAIL
+
+
+def test_a_range_may_be_whole_lines(work: Path):
+    assert rewrite("--write", span="2-4") == 0
+    assert Path("a.py").read_text() == HEAD + NEW + TAIL
+    for text, span, old in (("a\r\nb\r\nc", "1-2", "a\r\nb"), ("a\nb", "2-2", "b"), ("a\n", "1-2", "a\n")):
+        assert span_in(text, span).old == old
+
+
+def test_nothing_is_written_where_an_instruction_is_ignored(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def ignoring(request: FillRequest, *_: object, **__: object) -> Answer:
+        candidate = Candidate(text=NEW, tokens=1, confidence=1.0, score=0.0, syntax="ok")
+        filled = Filled(model="m", device="cpu", candidates=(candidate,), width=1, steps=1, forwards=1)
+        return Answer(filled=filled, source="a test", instructed=False)
+
+    monkeypatch.setattr("engine.cli.rewrite.answer", ignoring)
+    assert rewrite("--write", "-m", "Sort it.") == 1
+    assert "follows no instructions: a.py is unchanged." in capsys.readouterr().err
+    assert Path("a.py").read_text() == HEAD + OLD + TAIL
+    assert rewrite("-m", "Sort it.") == 0
+    assert "follows no instructions: yours was ignored." in capsys.readouterr().err
 
 
 def gnu_patch() -> bool:
@@ -131,7 +154,11 @@ def test_nothing_better_is_exit_code_1(work: Path, capsys: pytest.CaptureFixture
     ("arguments", "message"),
     [
         (("rewrite", "a.py"), "Missing option '--range'"),
-        (("rewrite", "a.py", "--range", "2:1"), "'2:1' is not a range: give LINE:COL-LINE:COL"),
+        (("rewrite", "a.py", "--range", "2:1"), "'2:1' is not a range: give LINE:COL-LINE:COL or LINE-LINE"),
+        (("rewrite", "a.py", "--range", "2-1:3"), "'2' is not a position"),
+        (("rewrite", "a.py", "--range", "4-2"), "before it starts at 4:1"),
+        (("rewrite", "a.py", "--range", "2-99"), "Line 99 is outside the text"),
+        (("rewrite", "a.py", "--range", "a-b"), "'a:1' is not a position"),
         (("rewrite", "a.py", "--range", "3:1-2:1"), "ends at 2:1, before it starts at 3:1"),
         (("rewrite", "a.py", "--range", "2:1-99:1"), "Line 99 is outside the text"),
         (("rewrite", "a.py", "--range", "2:1-5:1", "--strength", "0"), "Invalid value for '--strength'"),

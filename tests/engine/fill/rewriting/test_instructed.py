@@ -91,6 +91,34 @@ def test_a_kept_span_stays() -> None:
     assert [each.text for each in filled.candidates] == [OLD.replace("(self)", "(self, value)", 1)]
 
 
+@pytest.mark.parametrize(
+    ("prefix", "old", "new"),
+    [
+        ("class Shelf:\n", f"    {OLD}", "    def depth(self):\n        return self.value"),
+        ("class Shelf:\n", f"    {OLD}\n", "    def depth(self):\n        return self.value\n"),
+        ("class Shelf:", f"\n\n    {OLD}\n", "\n\n    def depth(self):\n        return self.value\n"),
+    ],
+)
+def test_blank_ends_of_a_selection_stay(prefix: str, old: str, new: str) -> None:
+    """As of whole lines, whose indentation is a part of the selection."""
+    drafts: list[Draft] = []
+    keep = (old.index("def"), old.index("("))
+    filled = rewritten(
+        said("def depth(self):\n    return self.value"), request(prefix=prefix, old=old, keep=(keep,)), drafts
+    )
+    assert [each.text for each in filled.candidates] == [new]
+    assert drafts[-1].text == new.rstrip("\n") + "\n" * (len(new) - len(new.rstrip("\n")))
+    assert all(draft.settled <= len(draft.text) for draft in drafts)
+
+
+def test_a_definition_that_is_said_twice_is_doubtful() -> None:
+    twice = "def depth(self):\n    return self.value\n\ndef depth(self):\n    return self.value"
+    once = "def depth(self):\n    return self.value"
+    model = Talking(says=f"{twice}\n```", instead=(len(once), "\n```"), sure=0.6)
+    filled = rewritten(model, request(n=1))
+    assert [each.text for each in filled.candidates] == ["def depth(self):\n        return self.value"]
+
+
 def test_line_ends_stay_as_they_are() -> None:
     old = OLD.replace("\n", "\r\n")
     model = said("def depth(self):\n    return self.value")
