@@ -30,19 +30,16 @@ IDLE = 2
 """Ways more that are tried where the model says at once what follows the cursor, as if nothing were missing."""
 
 
-def causal_fill(
-    gap: Gap, known: Sequence[Hypothesis], drafted: Sequence[str] = (), *, canvases: bool = False
-) -> Work[list[Hypothesis]]:
+def causal_fill(gap: Gap, known: Sequence[Hypothesis], *, canvases: bool = False) -> Work[list[Hypothesis]]:
     """What the model says in the gap, as many ways as are asked for, and others where the grammar refuses all of these.
-    `known`: answers that others have, which are drafts, too; `drafted`: texts that are nothing else; `canvases`: see
-    `Reach`."""
+    `known`: answers that others have, which are drafts, too; `canvases`: see `Reach`."""
     head = gap.model.causal
     assert head is not None
     ends = Ends(gap.request)
     # Cut into tokens together with what follows, as the last one may hold a line break.
     follows = gap.request.suffix[:_FOLLOWS]
     texts = [gap.request.guess] if gap.request.guess else []
-    texts += [*(each.text for each in known), *drafted]
+    texts += [each.text for each in known]
     texts = [gap.model.tokenize(gap.prompt.head + text + follows) for text in texts]
     # As it was cut before; only its last token may go on after the cursor.
     texts.append(gap.model.tokenize(gap.prompt.head)[:-1])

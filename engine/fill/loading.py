@@ -26,9 +26,6 @@ from engine.models.weights import OnPercent
 
 _QUICK_NBYTES = 1 << 30
 """Smaller models load too fast for a progress bar."""
-_DRAFTED_FROM = 1_000_000_000
-"""Parameters of a model that checks drafts, from which on a pass costs more than the bundled model's canvases, which
-save one or two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +99,6 @@ def _load(name: str, device: Device, on_percent: OnPercent | None) -> Model:
         model = family_named(checkpoint.family).open(checkpoint, placement, on_percent or show)
         check_prompt(model)
         check_info(model.info)
-    if model.info.length == "causal" and model.info.parameters >= _DRAFTED_FROM:
-        model.draft_with(_load(BUNDLED, "cpu", lambda percent: None))
     return model
 
 

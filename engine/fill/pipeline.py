@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from engine.common.errors import BadInput
 from engine.common.request import Candidate, Filled, FillRequest, Timings
-from engine.fill.canvas_drafts import canvas_drafts
 from engine.fill.causal_fill import causal_fill
 from engine.fill.causal_hypothesis import causal_hypothesis
 from engine.fill.deadline import Deadline
@@ -45,8 +43,6 @@ class Parts:
     """Order hypotheses by how well the model says they read; else by the canvas's own confidence."""
     causal_hypothesis: bool = True
     """Offer what the model writes from left to right where that is likelier; else canvases alone."""
-    drafter: bool = True
-    """Draft by the canvases of a smaller model, where there is one, for a model that checks drafts."""
     canvases: bool = False
     """Draft by a canvas in each pass that checks, of a model that has any. On a processor that saves a pass in nine and
     costs more than that."""
@@ -66,8 +62,6 @@ STRATEGIES: dict[LengthStrategy, Strategy] = {
     "calibrated": calibrated,
 }
 _ALL = Parts()
-_CANVASES = Parts(repair=False, ranking=False, causal_hypothesis=False)
-"""What canvases say, which somebody else judges."""
 
 
 def fill(model: Model, request: FillRequest) -> Filled:
@@ -96,9 +90,7 @@ def infill(
     if known and known[0].likely >= parts.sure:
         widths, offered = (), known
     elif model.info.length == "causal":
-        drafter = model.drafter if parts.drafter else None
-        said = (yield from canvas_drafts(drafter, request, partial(infill, parts=_CANVASES))) if drafter else ()
-        widths, offered = (), merged((yield from causal_fill(gap, known, said, canvases=parts.canvases)), known)
+        widths, offered = (), merged((yield from causal_fill(gap, known, canvases=parts.canvases)), known)
     else:
         fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)
         rounds = ROUNDS if parts.renoise else 0

@@ -340,14 +340,6 @@ class Capabilities(Protocol):
         return None
 
     @property
-    def drafter(self) -> Model | None:
-        """A smaller model whose canvases are drafts for this one; None: there is none."""
-        return None
-
-    def draft_with(self, drafter: Model) -> None:
-        """Take drafts from a smaller model from now on. Ignored by models that check no drafts."""
-
-    @property
     def denoiser(self) -> CanvasDenoiser | None:
         """Denoises whole canvases; then `step`, `head` and `score` must not be used."""
         return None

@@ -19,7 +19,6 @@ from engine.models.base import (
     SCORED_SUFFIX,
     Context,
     DraftTree,
-    Model,
     ModelInfo,
     Noise,
     Rows,
@@ -74,7 +73,6 @@ class Causal(PiecewisePrefill):
     pairs = FOLDER
     """Of a canvas, if they were trained beside the coder's file."""
     _cost = staticmethod(linear_cost)
-    _drafter: Model | None = None
     _scratch: CausalText | None = None
     """The text whose tree stands after it in its store."""
 
@@ -143,14 +141,6 @@ class Causal(PiecewisePrefill):
     @property
     def canvas(self) -> CoderCanvas | None:
         return None if self._paired is None else CoderCanvas(self, self._paired, self._unknown)
-
-    @property
-    def drafter(self) -> Model | None:
-        return self._drafter
-
-    def draft_with(self, drafter: Model) -> None:
-        """Have a smaller model beside it."""
-        self._drafter = drafter
 
     def detokenize(self, ids: Sequence[int]) -> str:
         return self.vocabulary.text(ids)
