@@ -135,7 +135,7 @@ def _put_int8(
     owner, _, name = path.rpartition(".")
     bias = found.get(f"{path}.bias")
     bias = None if bias is None else nn.Parameter(bias, requires_grad=False)
-    layer = Int8Linear(weight, bias, fine="self_attn" in path)
+    layer = Int8Linear(weight, bias)
     setattr(module.get_submodule(owner), name, layer)
     return layer
 

@@ -65,25 +65,23 @@ def test_products_are_those_of_the_rounded_numbers(count: int):
 
 @pytest.mark.usefixtures("units")
 @pytest.mark.parametrize("count", [1, 5, 70])
-def test_rows_that_are_rounded_twice_lose_next_to_nothing(count: int):
-    rows = some(count, 96)
-    rows[:, 5] *= 1000
-    layer = linear(some(48, 96))
+def test_a_row_with_a_number_far_from_all_others_loses_no_more_than_any_other(count: int):
+    rows = some(count, 1024)
+    rows[::2, 5] = 1000
+    layer = linear(some(48, 1024))
     assert layer.weight.codes is not None
     weight = layer.weight.codes.double() * layer.weight.scales.double()[:, None]
-    expected = rows.double() @ weight.T
-    off = []
-    for fine in (False, True):
-        layer = Int8Linear(linear(some(48, 96)).weight, None, fine=fine)
-        off.append(float(((layer(rows) - expected).abs().amax(dim=1) / expected.abs().amax(dim=1)).max()))
-    assert off[1] < 1e-3 < off[0]
+    off = (layer(rows) - rows.double() @ weight.T).abs().amax(dim=1)
+    # Rounded once, all others of such a row would become nothing.
+    assert float(off.max()) < 5
 
 
 @pytest.mark.skipif(not HAS_UNITS, reason="needs a processor with VNNI units")
 def test_a_row_gives_the_same_alone_and_among_others():
-    rows = some(70, 96)
+    rows = some(70, 1024)
     rows[7] *= 1e4
-    together = laid_out([linear(some(48, 96)), linear(some(16, 96))])
+    rows[2::3, 9] = 1e4
+    together = laid_out([linear(some(48, 1024)), linear(some(16, 1024))])
     whole = together(rows)
     for count in (1, 5, 16, 33):
         assert torch.equal(together(rows[:count]), whole[:count])
