@@ -83,6 +83,7 @@ async def put_to_use(resident: Resident, model: str) -> str:
         if running.auto:
             await started(begin_restart())
             running = await resident.learn()
+        resident.warm()
     except EngineFailure as failure:
         return f"{model} is here, but no engine runs: {failure}"
     if running.model == model:

@@ -20,7 +20,7 @@ export async function tellMissing(message: string): Promise<void> {
   if (chosen === INSTALL) {
     await showSetUp();
   } else if (chosen === CHOOSE) {
-    await vscode.commands.executeCommand("workbench.action.openSettings", "dg-lsp.serverPath");
+    await openSetting("serverPath");
   }
 }
 
@@ -52,5 +52,11 @@ export async function tellAdvice(message: string): Promise<void> {
 }
 
 export function chooseModel(): Thenable<unknown> {
-  return vscode.commands.executeCommand("workbench.action.openSettings", "dg-lsp.engine.model");
+  return openSetting("engine.model");
+}
+
+/** Where a setting of scope "machine" can be changed: of a window on another machine, on a page of its own. */
+function openSetting(name: string): Thenable<unknown> {
+  const page = vscode.env.remoteName === undefined ? "openSettings" : "openRemoteSettings";
+  return vscode.commands.executeCommand(`workbench.action.${page}`, { query: `dg-lsp.${name}` });
 }

@@ -21,7 +21,7 @@ from dg_lsp.protocol.params import ExecuteCommandParams
 from dg_lsp.protocol.progress import ProgressBars
 from engine.models.checkpoints.coders import CODERS
 from tests.engine.package_index import Carriers, serve_carriers
-from tests.engine.processes import home, running
+from tests.engine.processes import home, running, wait_until
 
 CODER = CODERS["coder-0.5b"]
 
@@ -107,8 +107,9 @@ async def test_an_engine_that_chooses_its_model_is_restarted(monkeypatch, model:
             before = (await client.status()).pid
             assert (await put_to_use(resident, "coder-9")).startswith(said)
             assert ((await client.status()).pid != before) == restarts
+            await asyncio.to_thread(wait_until, lambda: client.state.name == "ready", "the model in memory")
         finally:
-            await client.close()
+            await resident.close()
 
 
 @pytest.mark.asyncio
@@ -129,4 +130,4 @@ async def test_an_engine_is_started_that_lacked_only_the_model(monkeypatch, tmp_
             shutil.copytree(Path(engine.__file__).parent / "weights" / "bundled", model)
             assert await put_to_use(resident, str(model)) == f"{model} is here, and the engine runs it."
         finally:
-            await client.close()
+            await resident.close()
