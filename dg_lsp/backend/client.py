@@ -164,7 +164,7 @@ class EngineClient:
 
     async def _start(self) -> EngineConnection:
         if self._stopped:
-            raise EngineFailure("unavailable", "The engine was stopped; run `dg-lsp engine run --detach`.")
+            raise EngineFailure("unavailable", self.state.message or "The engine was stopped.")
         if time.monotonic() < self._retry_at:
             raise _TooSoon("unavailable", self.state.message or "The engine did not start; run `dg-lsp doctor`.")
         self._show(messages.EngineState(name="starting"))

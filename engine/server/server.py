@@ -121,7 +121,8 @@ class EngineServer:
         """End the engine soon."""
         if not self._ending.is_set():
             _log.info("stopping: %s", reason)
-            self._show(EngineState(name="stopping", message="The engine was stopped."))
+            message = "The engine was stopped: restart the language server, or run `dg-lsp engine run --detach`."
+            self._show(EngineState(name="stopping", message=message))
             self._ending.set()
 
     def welcome(self) -> Welcome:

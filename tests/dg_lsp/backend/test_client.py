@@ -306,6 +306,7 @@ async def test_an_engine_that_was_stopped_stays_stopped_until_somebody_starts_it
         await until(lambda: client.state.name == "off", "the news")
         with pytest.raises(EngineFailure, match=r"stop|ended before it answered"):
             await client.fill(QUICK)
+        assert "restart the language server, or run `dg-lsp engine run --detach`" in client.state.message
         assert not place.answers()
         assert (await asyncio.to_thread(place.command, "run", "--detach")).returncode == 0
         await until(lambda: client.state.name == "unloaded", "the client's return")
