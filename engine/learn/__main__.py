@@ -77,7 +77,7 @@ def app() -> None:
     "--decontaminate",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Benchmark files no text may share 10 words with.",
+    help="Benchmark files; texts that share ten words in a row with one are left out.",
 )
 @click.option(
     "--tokenizer",
@@ -110,7 +110,7 @@ def corpus(
 @app.command()
 @run_option
 @corpus_option
-@click.option("--tokens", type=FiniteRange(1), help="Context tokens to read, as tokens by --set.")
+@click.option("--tokens", type=FiniteRange(1), help="Context tokens to read; the same as --set tokens=N.")
 @changes_option
 @click.option(
     "--start-from",
@@ -119,7 +119,7 @@ def corpus(
 )
 @seed_option
 @click.option("--device", metavar="auto|cpu|cuda", default="auto")
-@click.option("--threads", type=click.IntRange(1), help="Of the processor.")
+@click.option("--threads", type=click.IntRange(1), help="Threads of the processor.")
 @click.option("--compile/--no-compile", "compile_", default=True)
 @click.option("--idle", "idle_", is_flag=True, help="Take processor time only where nothing else wants it.")
 @one_line_errors()
@@ -169,7 +169,7 @@ def run(
 @changes_option
 @seed_option
 @click.option("--device", metavar="auto|cpu|cuda", default="auto")
-@click.option("--threads", type=click.IntRange(1), help="Of the processor.")
+@click.option("--threads", type=click.IntRange(1), help="Threads of the processor.")
 @click.option("--idle", "idle_", is_flag=True, help="Take processor time only where nothing else wants it.")
 @click.option("--start-from", type=A_PATH, help="The folder of written pairs that a new run goes on from.")
 @click.option("--out", type=A_PATH, help="The folder to write the pairs to, as they are at the end.")

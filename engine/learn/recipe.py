@@ -27,10 +27,6 @@ class Recipe:
     shape: Shape = field(default_factory=Shape)
     noise: NoiseKind = "absorbing"
     tokens: int = 250_000_000
-    shallow: int = 3
-    """Layers at first. A token teaches few layers less, but in six tenths of the time, which is worth more at first."""
-    shallow_until: int = 4_500_000
-    """Tokens after which the run goes on with all layers, made from these."""
     steady: int = 20_000_000
     """Tokens after which the rates fall, as one over the square root of the tokens read."""
     canvases_from: int = 15_000_000
@@ -121,10 +117,6 @@ class Recipe:
     def best_from(self) -> int:
         """Tokens after which the best documents are preferred."""
         return round(self.tokens - self.best_share * self.decay)
-
-    def shape_after(self, tokens: int) -> Shape:
-        """The shape that is trained after so many tokens."""
-        return self.shape.of(self.shallow) if tokens < self.shallow_until else self.shape
 
     def scale_after(self, tokens: int) -> float:
         """The share of the peak rates after so many tokens, warm-up and decay aside."""

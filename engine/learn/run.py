@@ -93,11 +93,6 @@ def train(
             state.tokens += recipe.step_tokens
             times.append(time.monotonic() - began)
             state.seconds += times[-1]
-            if recipe.shape_after(before) != recipe.shape_after(state.tokens):
-                save(state, folder / CHECKPOINT, recipe)
-                state = open_state(recipe, folder, seed, sitting.device)
-                network = GemmaNetwork(state.module, sitting.compiled)
-                report(f"step {state.step}  goes on with {recipe.shape.layers} layers")
             if recipe.averages(before, state.tokens):
                 state.average()
             if before < recipe.plateau_tokens <= state.tokens:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from itertools import cycle
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -41,10 +39,6 @@ class Shape:
     """Experts that each token goes through."""
     expert_size: int = 32
     """Features of an expert."""
-
-    def of(self, layers: int) -> Shape:
-        """The same with fewer layers, the last of which sees everything; no more layers than there are."""
-        return replace(self, layers=layers, full_every=min(layers, self.full_every)) if layers < self.layers else self
 
     def full(self, layer: int) -> bool:
         """Whether the layer with this index sees everything."""
@@ -108,18 +102,3 @@ def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
         for name, parameter in model.model.decoder.named_parameters()
         if not any(part in skip for part in name.split("."))
     }
-
-
-def deepened(weights: Mapping[str, torch.Tensor], shallow: Shape, shape: Shape) -> dict[str, torch.Tensor]:
-    """Weights of the deeper `shape` from the trained weights of `shallow`: layers repeat in turn, each among those with
-    the same view, and the copies of one share what it added."""
-    kinds = (False, True)
-    turns = {full: cycle([each for each in range(shallow.layers) if shallow.full(each) is full]) for full in kinds}
-    origins = [next(turns[shape.full(layer)]) for layer in range(shape.layers)]
-    deep = {name: value for name, value in weights.items() if not name.startswith("layers.")}
-    for layer, origin in enumerate(origins):
-        for name, value in weights.items():
-            if name.startswith(f"layers.{origin}."):
-                adds = name.endswith(_ADDING)
-                deep[name.replace(f".{origin}.", f".{layer}.", 1)] = value / origins.count(origin) if adds else value
-    return deep

@@ -15,7 +15,7 @@ from engine.common.errors import BadInput
 from engine.common.files import replacing
 from engine.learn.optimise import Optimiser
 from engine.learn.recipe import Recipe
-from engine.learn.shapes import deepened, new_model, trained_parameters
+from engine.learn.shapes import new_model, trained_parameters
 from engine.models.checkpoints.directory import METADATA_FILE, SINGLE_FILE
 
 CHECKPOINT, PLATEAU, CURVE = "checkpoint.pt", "plateau.pt", "curve.jsonl"
@@ -152,22 +152,19 @@ def _exported(folder: Path) -> dict[str, Any]:
 def _state(
     recipe: Recipe, folder: Path, seed: int, device: torch.device, saved: dict[str, Any] | None
 ) -> TrainingState:
-    shape = recipe.shape_after(saved["tokens"] if saved else 0)
-    module: Any = new_model(shape, seed)
+    module: Any = new_model(recipe.shape, seed)
     module.to(device).requires_grad_(False)
     parameters = trained_parameters(module)
     for parameter in parameters.values():
         parameter.requires_grad_(True)
     state = TrainingState(module=module, optimiser=Optimiser(parameters, recipe.rates))
     if saved is not None:
-        weights = saved["weights"]
-        grows = not parameters.keys() <= weights.keys()
-        _copy(deepened(weights, recipe.shape_after(0), shape) if grows else weights, parameters, folder)
-        if "optimiser" in saved and not grows:
+        _copy(saved["weights"], parameters, folder)
+        if "optimiser" in saved:
             state.optimiser.restore(saved["optimiser"])
         state.step, state.tokens, state.seconds = saved["step"], saved["tokens"], saved["seconds"]
-        # A longer run averages later weights, one that has grown those of its new shape.
-        if state.tokens > recipe.averaged_from and not grows:
+        # A longer run averages later weights.
+        if state.tokens > recipe.averaged_from:
             state.mean = {name: each.to(device) for name, each in saved.get("mean", {}).items()}
             state.averaged = saved.get("averaged", 0)
     return state

@@ -12,10 +12,9 @@ from engine.learn.contexts import Contexts
 from engine.learn.corpus import Document, Split
 from engine.learn.packed import PackedCorpus, pack
 from engine.learn.recipe import Recipe
-from engine.learn.run import BatchSource, Sitting, batches, step_losses, train
-from engine.learn.shapes import BRANCH, deepened, new_model, trained_parameters
+from engine.learn.run import BatchSource, Sitting, batches, train
+from engine.learn.shapes import trained_parameters
 from engine.learn.state import CHECKPOINT, CURVE, TrainingState, newest_state, open_state, read_curve
-from engine.models.gemma.network import GemmaNetwork
 from tests.engine.learn.tiny import CPU, tiny, toy_corpus
 
 quiet = lambda line: None  # noqa: E731
@@ -230,67 +229,6 @@ def test_looking_at_a_run_leaves_its_end_alone(tmp_path: Path):
     assert read_curve(tmp_path) == curve
 
 
-def growing() -> Recipe:
-    """Three steps with two layers, the rest with three."""
-    return replace(tiny(), shallow=2, shallow_until=3 * tiny().step_tokens)
-
-
-@pytest.mark.parametrize("pause_after", [2, 3, 5])
-def test_a_run_that_grows_goes_on_as_if_it_had_not_been_paused(tmp_path: Path, pause_after: int):
-    whole = run(tmp_path / "whole", growing())
-    assert whole.module.config.text_config.num_hidden_layers == 3
-    paused = run(tmp_path / "cut", growing(), pause_after=pause_after)
-    assert paused.module.config.text_config.num_hidden_layers == (2 if pause_after < 3 else 3)
-    assert same(whole, run(tmp_path / "cut", growing()))
-
-
-def test_a_run_that_grows_begins_its_mean_anew(tmp_path: Path):
-    recipe = replace(growing(), averaged=1.0, average_every=growing().step_tokens)
-    # Those behind the third step, when it has grown, to the eighth.
-    assert run(tmp_path, recipe).averaged == 6
-    assert weights(newest_state(recipe, tmp_path)).keys() == weights(open_state(recipe, tmp_path, 0, CPU.device)).keys()
-
-
-@torch.no_grad()
-def test_a_deeper_model_says_nearly_what_the_shallow_one_does(tmp_path: Path):
-    grown = replace(tiny(steps=60), canvases_from=10**6, decay=0, shallow=2, shallow_until=60 * 192)
-    with torch.enable_grad():
-        shallow = run(tmp_path, replace(grown, shallow_until=10**6))
-    new = open_state(grown, tmp_path / "new", 0, torch.device("cpu"))
-    deep = open_state(grown, tmp_path, 0, torch.device("cpu"))
-    batch = BatchSource(corpus=toy_corpus(), recipe=grown, seed=0).batch(0, 0, "held-out")
-    before, after, then = (
-        step_losses(GemmaNetwork(state.module), batch, CPU)["next_token"] for state in (new, shallow, deep)
-    )
-    assert before - after > 1
-    assert then - after < 0.2 * (before - after)
-
-
-def test_each_layer_of_a_deeper_model_is_one_of_its_kind(tmp_path: Path):
-    shallow, shape = tiny().shape, replace(tiny().shape, layers=6, full_every=6)
-    weights = weights_of(new_model(shallow, 0))
-    deep = deepened(weights, shallow, shape)
-    assert deep.keys() == weights_of(new_model(shape, 0)).keys()
-    name = "layers.{}.mlp.up_proj.weight"
-    origins = [
-        next(each for each in range(3) if deep[name.format(layer)] is weights[name.format(each)]) for layer in range(6)
-    ]
-    assert origins == [0, 1, 0, 1, 0, 2]
-    name = "layers.{}.post_attention_layernorm.weight"
-    assert [float(deep[name.format(layer)][0] / BRANCH) for layer in range(6)] == pytest.approx(
-        [1 / 3, 1 / 2] * 2 + [1 / 3, 1]
-    )
-
-
-def test_a_shape_of_few_layers_never_has_more():
-    assert replace(tiny(), shallow=5, shallow_until=1000).shape_after(0) == tiny().shape
-
-
 def test_rates_fall_by_the_tokens_that_were_read():
     recipe = replace(tiny(), steady=1000)
     assert [recipe.scale_after(tokens) for tokens in (0, 1000, 4000, 16000)] == [1.0, 1.0, 0.5, 0.25]
-
-
-def test_a_fresh_optimiser_warms_up_again(tmp_path: Path):
-    assert run(tmp_path, growing(), pause_after=3).optimiser.steps == 0
-    assert run(tmp_path, growing(), pause_after=2).optimiser.steps == 2

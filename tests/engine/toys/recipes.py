@@ -22,7 +22,6 @@ UNIFORM = Recipe(
     ),
     noise="uniform",
     tokens=640_000,
-    shallow_until=0,
     canvases_from=64_000,
     decay=160_000,
     contexts=(160,),
