@@ -39,7 +39,7 @@ _OWN_GAPS = 2000
 @click.option(
     "--shape",
     metavar="|".join(SHAPES),
-    help="Instead: random weights in this shape; append -int4 or -nvfp4 for 4 bits.",
+    help="Measure random weights in this shape; append -int4 or -nvfp4 for 4 bits.",
 )
 @device_option
 @click.option("--quick", is_flag=True, help="Fewer measurements, in under a minute.")

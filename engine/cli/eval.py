@@ -40,13 +40,13 @@ _INTERRUPTED = 130
     "--holes",
     type=A_PATH,
     metavar="DIR|development|reported",
-    help="Instead: gaps in a folder's code, or the reserved gaps.",
+    help="Fill gaps in a folder's code, or the reserved gaps.",
 )
-@click.option("--hand", is_flag=True, help="Instead: 20 gaps of every day, written by hand, with tests.")
+@click.option("--hand", is_flag=True, help="Fill 20 handwritten gaps of every day, with tests.")
 @click.option(
     "--rewrites",
     type=click.Choice(["development", "reported"]),
-    help="Instead: rewrites by instruction; the named half of them.",
+    help="Rewrite by instruction: one half of 63 tasks.",
 )
 @click.option("--lang", help="With --holes: only files in this language.")
 @click.option("--limit", type=click.IntRange(1), help="Number of tasks, drawn by --seed; 100 with --holes.")
@@ -56,7 +56,7 @@ _INTERRUPTED = 130
 @click.option(
     "--row", multiple=True, metavar="NAME", help='A way to fill, such as "adaptive" or "width 8"; may be repeated.'
 )
-@click.option("--all", "all_rows", is_flag=True, help="Every row.")
+@click.option("--all", "all_rows", is_flag=True, help="Fill in every row's way.")
 @click.option("--max-tokens", type=click.IntRange(1), default=96, help="Longest answer, in tokens.")
 @model_option
 @device_option

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
-
-Item = TypeVar("Item")
 
 
 def common_head(left: Sequence[object], right: Sequence[object]) -> int:
@@ -36,14 +33,3 @@ def common_ends(left: Sequence[object], right: Sequence[object]) -> tuple[int, i
     """The lengths of the common beginning, and of the common end of the rest."""
     head = common_head(left, right)
     return head, common_tail(left[head:], right[head:])
-
-
-def went_on(items: Sequence[Item], longest: int, count: int) -> Sequence[Item]:
-    """At most `count` items that followed the latest earlier occurrence of the last items, as many of them as possible
-    up to `longest`."""
-    for length in range(min(longest, len(items) - 1), 0, -1):
-        last = items[-length:]
-        for end in range(len(items) - 1, length - 1, -1):
-            if items[end - length : end] == last:
-                return items[end : end + count]
-    return items[:0]

@@ -106,23 +106,6 @@ def reserved_files(folder: Path | None = None, *, earlier: bool = True) -> Itera
                         )
 
 
-def release_pairs(role: Role) -> Iterator[tuple[str, str, str, str]]:
-    """Package, path, the earlier text and the later one of each Python file that both releases of a package have."""
-    listed = {each.name: each for each in reserved_sources() if each.role == role and each.earlier}
-    earlier: dict[tuple[str, str], str] = {}
-    later: list[ReservedFile] = []
-    for file in reserved_files():
-        each = listed.get(file.package)
-        if each and file.version == each.earlier:
-            earlier[file.package, file.path] = file.text
-        elif each:
-            later.append(file)
-    for file in later:
-        before = earlier.get((file.package, file.path))
-        if before is not None:
-            yield file.package, file.path, before, file.text
-
-
 def _cached() -> Path:
     return platformdirs.user_cache_path("dg-lsp") / "reserved"
 

@@ -25,7 +25,7 @@ from engine.fill.executor import drive
 from engine.fill.loading import load
 from engine.fill.next_edit import next_edit
 from engine.fill.replays import replaced
-from engine.lab.eval.reserved.packages import Role, release_pairs
+from engine.lab.eval.reserved.packages import ReservedFile, Role, reserved_files, reserved_sources
 from engine.models.base import Model
 
 _LONGEST_FILE = 200_000
@@ -51,6 +51,23 @@ class NextEditCase:
     """Edits before it: spans of `text`, and what was there."""
     follows: frozenset[tuple[int, int, str]]
     """Spans of `text` that are replaced elsewhere, and by what; any of them is right. Empty: nothing follows."""
+
+
+def release_pairs(role: Role) -> Iterator[tuple[str, str, str, str]]:
+    """Package, path, the earlier text and the later one of each Python file that both releases of a package have."""
+    listed = {each.name: each for each in reserved_sources() if each.role == role and each.earlier}
+    earlier: dict[tuple[str, str], str] = {}
+    later: list[ReservedFile] = []
+    for file in reserved_files():
+        each = listed.get(file.package)
+        if each and file.version == each.earlier:
+            earlier[file.package, file.path] = file.text
+        elif each:
+            later.append(file)
+    for file in later:
+        before = earlier.get((file.package, file.path))
+        if before is not None:
+            yield file.package, file.path, before, file.text
 
 
 def next_edit_cases(role: Role) -> Iterator[NextEditCase]:
