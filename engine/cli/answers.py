@@ -31,14 +31,20 @@ class Answer:
 
 
 def answer(
-    request: FillRequest, model: str | None, device: str | None, *, engine: bool, on_draft: OnDraft | None = None
+    request: FillRequest,
+    model: str | None,
+    device: str | None,
+    *,
+    engine: bool,
+    canvas: bool = False,
+    on_draft: OnDraft | None = None,
 ) -> Answer:
     """An answer from the engine, which is started if none runs; from a model in this process if `engine` is False or
-    the running engine has another model or device than named. `on_draft` is called with the canvas after each step.
-    Raises EngineError.
+    the running engine has another model or device than named, and by a coder's own `canvas` alone. `on_draft` is called
+    with the canvas after each step. Raises EngineError.
     """
-    if not engine:
-        return _own(request, model, device, on_draft)
+    if canvas or not engine:
+        return _own(request, model, device, on_draft, canvas=canvas)
     with conversation(_SILENCE_S) as exchange:
         running = exchange.welcome if exchange and exchange.stays else None
         is_other = running is not None and (
@@ -87,7 +93,9 @@ def _of_engine(exchange: Exchange | None, request: FillRequest, on_draft: OnDraf
     return Answer(filled=reply.filled, source=source, instructed=instructed)
 
 
-def _own(request: FillRequest, model: str | None, device: str | None, on_draft: OnDraft | None) -> Answer:
+def _own(
+    request: FillRequest, model: str | None, device: str | None, on_draft: OnDraft | None, *, canvas: bool = False
+) -> Answer:
     options, began = EngineOptions(), time.perf_counter()
     # Not needed for an answer from the engine.
     from engine.common import torch_import
@@ -97,7 +105,7 @@ def _own(request: FillRequest, model: str | None, device: str | None, on_draft: 
 
     infiller = load(model or options.model, cast("Device", device or options.device))
     load_ms = (time.perf_counter() - began) * 1000
-    filled = infiller.answer(request, on_draft)
+    filled = (infiller.by_canvas if canvas else infiller.answer)(request, on_draft)
     ms = replace(filled.ms, load=load_ms, total=filled.ms.total + load_ms)
     instructed = infiller.model.info.instructions
     return Answer(filled=replace(filled, ms=ms), source="in this process", instructed=instructed)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 from rich.console import Console
 
 from engine.cli.preview import figures, preview
 from engine.cli.watch import Watch
+from engine.common.client import OnDraft
 from engine.common.exits import escape_unencodable, one_line_errors
 from engine.common.marked import gap_at_markers
 from engine.common.names import BUNDLED
-from engine.common.request import FillRequest
+from engine.common.request import Filled, FillRequest
 from engine.models.checkpoints.catalog import find
-
-if TYPE_CHECKING:
-    from engine.fill.loading import Infiller
 
 
 class DemoExample(NamedTuple):
@@ -52,17 +51,21 @@ def main(model: str) -> None:
         load_ms = (time.perf_counter() - began) * 1000
     console.print(f"Loaded in {load_ms:.0f} ms.\n")
     for example in EXAMPLES:
-        show(example, infiller, console)
+        show(example, infiller.answer, console)
+    if infiller.model.canvas:
+        console.print("The same gaps by its canvas alone, where nothing checks what it says:\n")
+        for example in EXAMPLES:
+            show(example, infiller.by_canvas, console)
     console.print("For your own code: [bold].venv/bin/dg-lsp fill FILE --at LINE:COL --watch[/]")
 
 
-def show(example: DemoExample, infiller: Infiller, console: Console) -> None:
+def show(example: DemoExample, answer: Callable[[FillRequest, OnDraft], Filled], console: Console) -> None:
     """Fill one gap and show the canvas, the result and the figures."""
     gap = gap_at_markers(example.text)
     console.rule(example.title, align="left")
     request = FillRequest(prefix=gap.prefix, suffix=gap.suffix, language=example.language)
     with Watch(gap, console) as watch:
-        filled = infiller.answer(request, watch.show)
+        filled = answer(request, watch.show)
     for candidate in filled.candidates:
         console.print(preview(gap, candidate.text, marked=console.color_system is None), soft_wrap=True)
     console.print(figures(filled), soft_wrap=True)

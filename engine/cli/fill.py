@@ -45,6 +45,7 @@ from engine.models.checkpoints.choice import choose, tell_once
 @click.option("--deadline-ms", type=FiniteRange(1, 1e9), help="Return the best canvas after so many milliseconds.")
 @seed_option
 @click.option("--watch", is_flag=True, help="Show the canvas while it settles.")
+@click.option("--canvas", is_flag=True, help="Let the canvas of coder-0.5b fill the gap by itself, in this process.")
 @write_option
 @json_option
 @one_line_errors()
@@ -61,6 +62,7 @@ def fill(
     deadline_ms: float | None,
     seed: int,
     watch: bool,
+    canvas: bool,
     write: bool,
     json: bool,
 ) -> None:
@@ -84,7 +86,8 @@ def fill(
         folder=folder_of(source),
     )
     with Watch(gap, Console(stderr=True)) if watch else nullcontext() as view:
-        answered = answer(request, model, device, engine=engine, on_draft=view.show if view else None)
+        on_draft = view.show if view else None
+        answered = answer(request, model, device, engine=engine, canvas=canvas, on_draft=on_draft)
     filled = answered.filled
     if write:
         if not filled.candidates:

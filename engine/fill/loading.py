@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from engine.common import torch_import
-from engine.common.errors import EngineError, OutOfMemory, is_out_of_memory, is_panic
+from engine.common.errors import BadInput, EngineError, OutOfMemory, is_out_of_memory, is_panic
 from engine.common.names import AUTO, BUNDLED, Device
 from engine.common.request import Draft, Filled, FillRequest
 from engine.fill.answering import answering
@@ -76,6 +76,13 @@ class Infiller:
         with _failures("Filling this gap", "ask for fewer or shorter candidates, or use --device cpu"):
             model = self.adapters.model_for(request.folder)
             return drive(model, answering(model, request), on_draft)
+
+    def by_canvas(self, request: FillRequest, on_draft: Callable[[Draft], None] | None = None) -> Filled:
+        """Fill a gap by a coder's own canvas alone. Raises BadInput for a model that has none."""
+        model = self.model
+        if model.canvas is None:
+            raise BadInput(f"{model.info.name} has no canvas beside a causal head: use the published coder-0.5b.")
+        return drive(model.canvas, answering(model.canvas, request), on_draft)
 
 
 def load(name: str = AUTO, device: Device = "auto", on_percent: OnPercent | None = None) -> Infiller:

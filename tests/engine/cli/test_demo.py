@@ -16,7 +16,7 @@ def test_a_snippet_is_filled_in_front_of_ones_eyes(tmp_path: Path, example: Demo
     known = example.text.replace(MARKER, f"{MARKER}answer{MARKER}")
     (tmp_path / "oracle.json").write_text(json.dumps({"cases": [{"text": known, "reveal": 1}]}))
     shown = io.StringIO()
-    show(example, load(f"oracle:{tmp_path / 'oracle.json'}"), Console(file=shown, width=100))
+    show(example, load(f"oracle:{tmp_path / 'oracle.json'}").answer, Console(file=shown, width=100))
     lines = shown.getvalue().splitlines()
     assert example.title in lines[0]
     assert "▒" in lines[1]

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from dg_lsp.cli import run
 from engine.common.errors import BadInput
 from engine.common.request import FillRequest
 from engine.fill.pipeline import fill
@@ -176,3 +177,17 @@ def test_the_pairs_of_the_package_name_the_coder_that_is_pulled():
     base = json.loads((FOLDER / METADATA).read_text(encoding="utf-8"))["base"]
     coder = CODERS["coder-0.5b"]
     assert (base["file"], base["nbytes"], base["sha256"]) == (coder.file, coder.nbytes, coder.sha256)
+
+
+def test_the_command_fills_by_the_canvas_alone_and_shows_it(
+    paired: Paired, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a.py").write_text("def f(x):\n    return ▮\n\nf(1)\n", encoding="utf-8")
+    command = ["fill", str(tmp_path / "a.py"), "--canvas", "--watch", "--json", "--model"]
+    monkeypatch.setattr(Causal, "pairs", paired.folder)
+    assert run([*command, str(paired.file)]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["model"].endswith(", canvas")
+    assert "step" in shown.err
+    assert run([*command, "bundled"]) == 2
+    assert "has no canvas beside a causal head: use the published coder-0.5b." in capsys.readouterr().err
