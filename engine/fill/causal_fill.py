@@ -80,7 +80,7 @@ def _draft(gap: Gap, said: Said, ends: Ends, drafts: DraftSources, *, first: boo
     cells = [Cell(text=gap.model.detokenize([token]), state="accepted") for token in said.ids]
     cells += [Cell(text=gap.model.detokenize([token]), state="noise") for token in coming]
     settled = 0 if gap.request.workspace_matches or gap.request.n > 1 or not first else ends.settled(text)
-    return Draft(step=gap.written, text=text[: ends.cut(text)], settled=settled, cells=tuple(cells))
+    return Draft(step=gap.written, text=text[: ends.cut(text)], settled=settled, cells=gap.after_head(cells))
 
 
 def _hypothesis(gap: Gap, ends: Ends, said: Said, *, broken: bool = False) -> Hypothesis | None:

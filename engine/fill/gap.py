@@ -234,6 +234,18 @@ class Gap:
         for token, known, fixed in zip(canvas.ids[row, :length].tolist(), settled, pinned, strict=True):
             text = MASKED if token == self.model.info.noise.mask_id else self.model.detokenize([token])
             cells.append(Cell(text=text, state="pinned" if fixed else "accepted" if known else "noise"))
+        return self.after_head(cells)
+
+    def after_head(self, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+        """Cells as they stand after the cursor: without those, or the part of one, that spell the prompt's head."""
+        head = self.prompt.head
+        for at, cell in enumerate(cells):
+            same = common_head(head, cell.text)
+            if cell.state == "noise" or not head or same < min(len(head), len(cell.text)):
+                break
+            head, rest = head[same:], cell.text[same:]
+            if not head:
+                return (*([Cell(text=rest, state=cell.state)] if rest else []), *cells[at + 1 :])
         return tuple(cells)
 
     def constrain(self, canvas: Canvas, *, slack: bool, full: Sequence[int] = ()) -> Constrain:

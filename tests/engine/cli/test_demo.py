@@ -33,7 +33,7 @@ def test_a_picture_shows_canvas_and_result(tmp_path: Path):
     example = EXAMPLES[0]
     known = example.text.replace(MARKER, f"{MARKER}answer{MARKER}")
     (tmp_path / "oracle.json").write_text(json.dumps({"cases": [{"text": known, "reveal": 1}]}))
-    draw([example], load(f"oracle:{tmp_path / 'oracle.json'}"), tmp_path / "demo.svg")
+    draw([example], load(f"oracle:{tmp_path / 'oracle.json'}").answer, tmp_path / "demo.svg")
     drawn = (tmp_path / "demo.svg").read_text()
     assert drawn.startswith("<svg")
     assert all(said in drawn for said in ("step", "answer", "pinned"))

@@ -171,6 +171,16 @@ def test_what_a_draft_calls_settled_is_how_the_answer_begins():
     assert all(each.settled <= len(each.text) for each in drafts)
 
 
+def test_a_draft_shows_what_comes_after_the_cursor():
+    """The end of the prefix is said again, and stands before the cursor already."""
+    assert head_of(Scripted(""), BOX) == " ="
+    drafts: list[Draft] = []
+    drive(model := scripted(BOX, f" depth + 1{AFTER}"), infill(model, BOX), drafts.append)  # pyright: ignore
+    said = ["".join(cell.text for cell in each.cells if cell.state == "accepted") for each in drafts]
+    assert said[-1].startswith(" depth + 1")
+    assert all(whole.startswith(each.text) for whole, each in zip(said, drafts, strict=True))
+
+
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Causal:
     return Causal.of_file(write_coder(tmp_path_factory.mktemp("coder") / "coder.gguf"))
