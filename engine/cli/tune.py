@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from engine.cli.options import device_option, model_option, seed_option
+from engine.common.errors import BadInput
 from engine.common.exits import one_line_errors, pausing
 from engine.common.files import check_folder
 from engine.common.names import Device
@@ -63,7 +64,9 @@ def tune(
     command continues."""
     # Check first what can be checked at once.
     check_folder(folder)
-    find(model)
+    checkpoint = find(model)
+    if checkpoint.length == "causal":
+        raise BadInput(f"{checkpoint.name} can't be tuned: it is a coder. `--model bundled` tunes the bundled model.")
     # Imported here because `--help` needs none of it.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -11,6 +11,7 @@ import pytest
 
 from dg_lsp.cli import run
 from engine.models.adapters.metadata import adapters_dir
+from tests.engine.coder import write_coder
 
 ROOT = Path(__file__).parents[3]
 TOY = str(ROOT / "tests" / "models" / "toy-experts")
@@ -69,6 +70,14 @@ def test_what_can_not_be_tuned_is_said_before_torch_is_there(arguments: list[str
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_coder_is_refused_by_what_can_be_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    coder = write_coder(tmp_path / "tiny.gguf")
+    assert run(["tune", str(tmp_path), "--model", str(coder), "--no-idle"]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "tiny.gguf can't be tuned: it is a coder" in said
+    assert "--model bundled" in said
 
 
 def test_a_terminal_shows_what_takes_a_while(tmp_path: Path):
