@@ -1,12 +1,13 @@
 """Fixing broken syntax: only what is broken becomes noise, and only what parses comes back.
 
 Error region after error region, the ways are tried in turn: a token or two at the likeliest lines, then those lines
-with more and more of them re-noised.
+with more and more of them re-noised. A coder, which has no canvases, writes such lines anew from a likely spot on.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from engine.common.analysis import SyntaxErrorRegion
 from engine.common.request import Candidate, Filled, FillRequest, Timings
 from engine.common.sequences import common_ends
 from engine.fill.alternatives import Alternative, alternatives
+from engine.fill.causal_fill import causal_fill
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Step, Work
 from engine.fill.gap import Gap
@@ -28,6 +30,7 @@ from engine.fill.rewritten import rewritten
 from engine.fill.tokens import old_tokens, token_bounds
 from engine.models.base import Model
 from engine.models.logits import Logits
+from engine.syntax.brackets import indentation
 from engine.syntax.insertions import WORTH
 from engine.syntax.languages import language_of
 from engine.syntax.questions import Diagnose, Inserted, TryEdits, TryInsertions, reply_to
@@ -50,6 +53,11 @@ _READ_CHARS, _LINE = 24_000, 80
 """Characters in all of these, and what a place takes."""
 _READS = 1.0
 """Nats that one of the model's reading counts, held against what insertions cost."""
+_WRITTEN = 2
+"""Ways that a coder writes a line from one place."""
+_LEAST = 1e-300
+"""Probability of the unlikeliest, so that it has a logarithm."""
+_WORD, _WORD_END = re.compile(r"\w+"), re.compile(r"\w*$")
 _SHARE = 0.75
 """Of a canvas's room that the line takes."""
 _TOUCHED = 1.0
@@ -80,7 +88,7 @@ class Fix:
     """Of the likelihood of all fixes that were found."""
 
 
-Way = Callable[[Gap, Site], Generator[Step, Logits, list[Alternative]]]
+Way = Callable[[Gap, Site], Work[list[Alternative]]]
 """What a site's text could be instead, likeliest first."""
 
 
@@ -101,7 +109,35 @@ def by_strength(strength: float) -> Way:
     return way
 
 
+def by_writing(gap: Gap, site: Site) -> Work[list[Alternative]]:
+    """Write the line anew, from its spots on and from its beginning; what it says must have all words of the line."""
+    request, found = gap.request, list[Alternative]()
+    words = set(_WORD.findall(request.old))
+    lead = indentation(request.old)
+    for start in sorted({lead, *(max(lead, _word_start(request.old, spot)) for spot in site.spots)}):
+        begun = request.old[:start]
+        line = open_gap(
+            gap.model,
+            structs.replace(request, task="fill", prefix=request.prefix + begun, old="", single_line=True, n=_WRITTEN),
+            gap.deadline,
+        )
+        said = yield from drafted_between(begun, "", causal_fill(line, ()))
+        found += [Alternative(text=begun + each.text, likely=math.log(max(each.likely, _LEAST))) for each in said]
+        gap.written += line.written
+    kept = [each for each in found if words <= set(_WORD.findall(each.text))]
+    return sorted(kept, key=lambda each: -each.likely)
+
+
+def _word_start(line: str, spot: int) -> int:
+    """The beginning of the word that a spot is in or after, else the end of what precedes it."""
+    before = line[:spot].rstrip()
+    word = _WORD_END.search(before)
+    return word.start() if word else len(before)
+
+
 WAYS: tuple[Way, ...] = (by_holes, by_strength(0.3), by_strength(0.6), by_strength(1.0))
+CODER_WAYS: tuple[Way, ...] = (by_writing,)
+"""Of a model without canvases."""
 
 
 @in_line_feeds
@@ -109,11 +145,12 @@ def syntax_fix(
     model: Model,
     request: FillRequest,
     clock: Callable[[], float] = time.perf_counter,
-    ways: Sequence[Way] = WAYS,
+    ways: Sequence[Way] = (),
 ) -> Filling:
     """Fix the errors in `request.old` step by step: see engine.fill.executor. No candidate where there is none, or
-    nothing helps."""
+    nothing helps. `ways`: others than the model's own."""
     began = clock()
+    ways = ways or (CODER_WAYS if model.info.length == "causal" else WAYS)
     fixing = _Fixing(model, request, ways, Deadline(request.deadline_ms, began, clock))
     fixes = yield from fixing.run()
     return Filled(
@@ -288,7 +325,7 @@ class _Fixing:
         gap = open_gap(self._model, request, self._deadline)
         work = drafted_between(before[self._before :], after[: len(after) - self._after], way(gap, site))
         proposed = yield from work
-        self.steps += gap.steps
+        self.steps += gap.steps + gap.written
         # Half a character is none; one that stood there may stay.
         texts = [each.text for each in proposed if each.text.count(_REPLACEMENT) <= old.count(_REPLACEMENT)]
         better = yield from self._better(now, site, texts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from torch import Tensor
@@ -15,10 +16,13 @@ from engine.fill.executor import Step, drive
 from engine.fill.gap import Gap
 from engine.fill.loading import load
 from engine.fill.syntax_fix import Site, by_strength, syntax_fix, touched_chars
+from engine.models.causal.model import Causal
 from engine.models.oracle.model import Case, Oracle
 from engine.syntax.budget import Budget
 from engine.syntax.compiler import diagnose
 from engine.syntax.parsed_text import parse_text
+from tests.engine.coder import write_coder
+from tests.engine.scripted import Scripted
 
 WHOLE = "import os\n\n\ndef area(width, height):\n    return max(width * height, 1)\n\n\nprint(area(2, 3), os.sep)\n"
 
@@ -88,6 +92,30 @@ def test_drafts_show_the_whole_text():
     fixed(WHOLE.replace("return", "return return"), drafts=drafts)
     assert drafts
     assert all(draft.text.startswith("import os\n") and draft.text.endswith("os.sep)\n") for draft in drafts)
+
+
+TWICE = "def area(width, height):\n    return width * * height\n"
+
+
+@pytest.mark.parametrize("says", ["* height", "\n    return width * height"])
+def test_a_coder_writes_the_rest_of_a_broken_line(says: str):
+    model = Scripted(says=says)
+    request = FillRequest(task="fix", prefix="", old=TWICE, suffix="", language="python")
+    filled = drive(model, answering(model, request))
+    assert [each.text for each in filled.candidates] == [TWICE.replace("* *", "*")]
+
+
+def test_a_coder_that_would_lose_a_word_fixes_nothing():
+    model = Scripted(says="\n    return 1")
+    request = FillRequest(task="fix", prefix="", old=TWICE, suffix="", language="python")
+    assert drive(model, answering(model, request)).candidates == ()
+
+
+def test_a_coder_that_knows_nothing_offers_nothing_broken(tmp_path: Path):
+    model = Causal.of_file(write_coder(tmp_path / "tiny.gguf"))
+    request = FillRequest(task="fix", prefix="", old=TWICE, suffix="", language="python")
+    filled = drive(model, answering(model, request))
+    assert all(is_sound(each.text) for each in filled.candidates)
 
 
 @pytest.mark.parametrize(("text", "language"), [(WHOLE, "python"), ("x = (", "klingon"), ("", "python")])
