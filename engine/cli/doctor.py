@@ -136,12 +136,15 @@ def _torch() -> str:
 
 
 def _model(name: str) -> str:
+    from engine.models.causal.pairs import fits as has_canvas
+
     if address := model_address(name):
         return address.about
     checkpoint, choice = find(name), choose()
     why = f"; {choice.why}" if choice.name == name else ""
     size = f"{checkpoint.parameters / 1e6:,.1f} M parameters, {decimal_bytes(checkpoint.nbytes)}"
-    return f"{checkpoint.name}, {size}{why}"
+    canvas = ", with a canvas (`fill --canvas`)" if has_canvas(checkpoint.path) else ""
+    return f"{checkpoint.name}, {size}{canvas}{why}"
 
 
 def _placed(model: str, device: str) -> str:

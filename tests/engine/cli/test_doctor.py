@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from dg_lsp.cli import run
 from engine.cli.doctor import Finding, examine
+from tests.engine.coder import write_coder
 from tests.engine.models.remote.fake_server import KEY, fake_server
 from tests.engine.processes import Home, home
 
@@ -48,6 +50,13 @@ def test_all_is_well_with_a_real_checkpoint(place, released):
     assert "thread" in found["device"].detail
     assert found["4 bit"].detail == "int4 by torch's int4 operator; NVFP4 decoded part by part, four numbers at a time"
     assert " ms" in found["fill"].detail
+
+
+def test_it_says_whether_a_coder_has_a_canvas(place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    coder = str(write_coder(tmp_path / "coder.gguf"))
+    assert "canvas" not in findings(coder)["model"].detail
+    monkeypatch.setattr("engine.models.causal.pairs.fits", lambda path: path.name == "coder.gguf")
+    assert "with a canvas (`fill --canvas`)" in findings(coder)["model"].detail
 
 
 @pytest.mark.parametrize("said", ["on", "off"])
