@@ -17,8 +17,8 @@ from engine.fill.rewriting.old_text import OldText
 from engine.fill.rewriting.surroundings import block_lines
 from engine.models.base import Model
 
-FROM = 200
-"""Tokens above a line from which on it is worth its time; less is soon checked."""
+FROM = 400
+"""Tokens of a selection from which on it is worth its time: less is soon checked."""
 _ABOVE = 8
 """Lines that the model goes on from."""
 _BELOW = 3
@@ -67,14 +67,15 @@ def previewed(
     model: Model, context: Sequence[int], old: str, closing: str, instruction: str
 ) -> Generator[tuple[str, bool]]:
     """Yields after each pass the selection as it may become, and whether the old text was met again after a change,
-    which ends it; the old text until a change is seen. Nothing where no line far enough below is likely."""
+    which ends it; the old text until a change is seen. Nothing for a short selection, and where no line is likely but
+    the first."""
     lines = old.split("\n")
     at = likeliest_line(lines, instruction)
-    if at is None or len(model.tokenize("\n".join(lines[:at]))) < FROM:
+    if not at or len(model.tokenize(old)) < FROM:
         return
     first = max(0, at - _ABOVE)
-    above = "\n".join(lines[:first]) + "\n"
-    begun = model.tokenize("\n".join(lines[first:at]) + "\n")
+    above = "".join(f"{line}\n" for line in lines[:first])
+    begun = model.tokenize("".join(f"{line}\n" for line in lines[first:at]))
     rest = model.tokenize("\n".join(lines[at:]) + closing)
     most = len(begun) + len(model.tokenize("\n".join(lines[at : at + _BELOW])))
     said, draft = Said(ids=begun), OldText([*begun, *rest])

@@ -50,9 +50,10 @@ def test_an_instruction_speaks_of_the_line_that_has_its_rarest_words(instruction
     assert likeliest_line(lines, instruction) == line
 
 
-def test_a_change_far_down_is_shown_first() -> None:
-    new = OLD.replace("value_90 = depth", "value_90 = width")
-    filled, drafts = rewritten(Anywhere(says=f"{new}\n```"), "Use the width for value_90.")
+@pytest.mark.parametrize("name", ["value_90", "value_3", "value_119"])
+def test_a_change_is_shown_first_wherever_it_is(name: str) -> None:
+    new = OLD.replace(f"{name} = depth", f"{name} = width")
+    filled, drafts = rewritten(Anywhere(says=f"{new}\n```"), f"Use the width for {name}.")
     assert [each.text for each in filled.candidates] == [new]
     assert drafts[0].step <= 3
     assert drafts[0].settled == 0
