@@ -73,7 +73,7 @@ def previewed(
     at = likeliest_line(lines, instruction)
     if not at or len(model.tokenize(old)) < FROM:
         return
-    first = max(0, at - _ABOVE)
+    first = at - _ABOVE if at > 2 * _ABOVE else 0
     above = "".join(f"{line}\n" for line in lines[:first])
     begun = model.tokenize("".join(f"{line}\n" for line in lines[first:at]))
     rest = model.tokenize("\n".join(lines[at:]) + closing)
