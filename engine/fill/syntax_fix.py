@@ -256,7 +256,7 @@ class _Fixing:
         if not near:
             return []
         start = max(now.text.rfind("\n", 0, min(each.at for each in near)) + 1, self._before)
-        stop = now.text.find("\n", max(each.at for each in near))
+        stop = now.text.find("\n", max(each.at + each.removed for each in near))
         end = min(stop if stop >= 0 else len(now.text), len(now.text) - self._after)
         before, old, after = now.text[:start], now.text[start:end], now.text[end:]
         texts = [old[: each.at - start] + each.new + old[each.at + each.removed - start :] for each in near]

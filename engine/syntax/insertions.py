@@ -68,6 +68,8 @@ class Insertion:
 
 def insertions(text: ParsedText, region: SyntaxErrorRegion) -> list[Insertion]:
     """All candidates near an error region, likeliest first, without repetition."""
+    if old := text.outdated:
+        return [] if old.new is None else [Insertion(0.0, old.start, old.new, old.end - old.start)]
     near = _Near(text, region)
     thought = map(near.with_line_end, islice(near.all(), _MOST))
     best: dict[tuple[int, str, int], Insertion] = {}

@@ -11,6 +11,7 @@ from engine.syntax.budget import Budget
 from engine.syntax.compiler import LARGEST, Diagnostic, diagnose
 from engine.syntax.languages import PYTHON
 from engine.syntax.problems import Found, find
+from engine.syntax.python2 import Outdated, outdated_at
 from engine.syntax.tree import SyntaxTree, parsed, plain
 
 _NOT_STRUCTURE = ("outside", "nonlocal", "global", "from __future__", "duplicate argument")
@@ -46,6 +47,8 @@ class ParsedText:
         """The text with [start, end) replaced; None where that does not make it better, or is unknown. Better: nothing
         is wrong any more; or less is, with nothing in the replaced part or, for the compiler, before it, and not the
         same a few lines later."""
+        if (old := self.outdated) and start <= old.end and end >= old.start and (start, end, new) != old:
+            return None
         tree = self.tree.edited(start, end, new, budget)
         found = find(tree.root, budget) if tree else None
         if tree is None or found is None or len(found) > len(self.found):
@@ -64,8 +67,14 @@ class ParsedText:
             return None
         # A complaint about the very next line is the same one.
         far = better.diagnostic is None or tree.text.count("\n", last, better.diagnostic.offset) >= _APART
-        behind = better.diagnostic is None or (far and not self._moved(better, last))
+        moved_on = far and not self._moved(better, last)
+        behind = better.diagnostic is None or moved_on or self.outdated == (start, end, new)
         return better if better.is_sound or (behind and better.severity < self.severity) else None
+
+    @cached_property
+    def outdated(self) -> Outdated | None:
+        """What is of Python 2 where the compiler complains."""
+        return outdated_at(self.tree, self.diagnostic.offset) if self.diagnostic else None
 
     @cached_property
     def _is_cut_off(self) -> bool:

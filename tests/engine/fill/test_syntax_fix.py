@@ -293,6 +293,34 @@ def test_other_languages(bundled, language: str, marked: str):
     check_mended(bundled, marked, language)
 
 
+@pytest.mark.parametrize(
+    ("broken", "fixes"),
+    [
+        ("print 'x'\n", ["print('x')\n"]),
+        ("print'x' % y\n", ["print('x' % y)\n"]),
+        ("if a: print b, 'c'  # d\n", ["if a: print(b, 'c')  # d\n"]),
+        ("print 'a'\nprint not b\nprint 'c'; print 'd'\n", ["print('a')\nprint(not b)\nprint('c'); print('d')\n"]),
+        ("print 'a' % (b,\n    c)\nd = 1\n", ["print('a' % (b,\n    c))\nd = 1\n"]),
+        ("print 'x',\n", []),
+        ("exec 'x'\n", ["exec('x')\n"]),
+        ("exec 'x' in d\n", []),
+        ("try:\n    f()\nexcept E, e:\n    pass\n", ["try:\n    f()\nexcept E as e:\n    pass\n"]),
+        ("try:\n    f()\nexcept E, F:\n    pass\n", ["try:\n    f()\nexcept (E, F):\n    pass\n"]),
+        ("raise E, 'x'\n", ["raise E('x')\n"]),
+        ("raise E, 'x', y\n", []),
+        ("x = `y`\n", ["x = repr(y)\n"]),
+        ("if x <> y:\n    pass\n", ["if x != y:\n    pass\n"]),
+        ("x = 0777\n", ["x = 0o777\n"]),
+        ("x = 10L\n", ["x = 10\n"]),
+        ("x = ur'a'\n", []),
+        ("def f((a, b)):\n    return a\n", []),
+    ],
+)
+def test_python_2_comes_out_as_what_says_the_same_or_stays(bundled, broken: str, fixes: list[str]):
+    request = FillRequest(task="fix", prefix="", old=broken, suffix="", language="python", n=10)
+    assert [each.text for each in drive(bundled, answering(bundled, request)).candidates] == fixes
+
+
 @pytest.mark.parametrize("broken", ["return = 5\n", "def f(x):\n    yield = x\n"])
 def test_no_word_is_cut_in_two_by_a_mark(bundled, broken: str):
     request = FillRequest(task="fix", prefix="", old=broken, suffix="", language="python", n=10)

@@ -1,0 +1,72 @@
+"""What Python 2 said otherwise than Python 3: with a token more it would mean something else, so it is said anew or left
+alone. Grammars read both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tree_sitter import Node
+
+from engine.syntax.tree import SyntaxTree
+
+
+class Outdated(NamedTuple):
+    """`text[start:end]` is Python 2; `new` says the same in Python 3, None where nothing does so surely."""
+
+    start: int
+    end: int
+    new: str | None
+
+
+def outdated_at(tree: SyntaxTree, offset: int) -> Outdated | None:
+    """What is of Python 2 at a place that the compiler complains of; None where nothing is."""
+    at = tree.byte(offset)
+    node = tree.root.descendant_for_byte_range(at, at)
+    while node and not node.has_error:
+        first, last = _span(node)
+        if first.start_byte <= at <= last.end_byte and (said := list(_said(tree, node))):
+            return Outdated(tree.offset(first.start_byte), tree.offset(last.end_byte), said[0])
+        node = node.parent
+    return None
+
+
+def _span(node: Node) -> tuple[Node, Node]:
+    values = node.children_by_field_name("value") if node.type == "except_clause" else []
+    return (values[0], values[-1]) if values else (node, node)
+
+
+def _said(tree: SyntaxTree, node: Node) -> Iterator[str | None]:
+    """What a node becomes; nothing for one that is not of Python 2."""
+    text, named = tree.said(node), node.named_children
+    match node.type:
+        case "print_statement" | "exec_statement":
+            name, values = (
+                text[: len(node.type) - len("_statement")],
+                text[len(node.type) - len("_statement") :].strip(),
+            )
+            is_plain = not values.endswith(",") and (name == "print" or len(named) == 1)
+            yield f"{name}({values})" if is_plain and named[0].type != "chevron" else None
+        case "except_clause":
+            caught = node.children_by_field_name("value")
+            if len(caught) == 2:
+                first, name = map(tree.said, caught)
+                yield f"{first} as {name}" if re.fullmatch(r"[a-z_]\w*", name) else f"({first}, {name})"
+        case "raise_statement" if named and named[0].type == "expression_list":
+            raised = named[0].named_children
+            is_plain = len(raised) == 2 and raised[1].type != "tuple"
+            yield f"raise {tree.said(raised[0])}({tree.said(raised[1])})" if is_plain else None
+        case "<>":
+            yield "!="
+        case "integer":
+            if octal := re.fullmatch(r"0([0-7]+)[lL]?", text):
+                yield f"0o{octal[1]}"
+            elif long := re.fullmatch(r"(\w+)[lL]", text):
+                yield long[1]
+        case "string" if text[:1] == "`":
+            yield f"repr({text[1:-1]})"
+        case "string" if text[:2].lower() == "ur":
+            yield None
+        case "tuple_pattern" if node.parent and node.parent.type in ("parameters", "lambda_parameters"):
+            yield None
