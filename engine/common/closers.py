@@ -47,8 +47,8 @@ def _owed(head: str, line: str, closer: str) -> int:
 def _left_open(head: str, closer: str) -> int:
     """How many openers of `closer` are not closed in `head`."""
     depth = 0
-    for at, character in enumerate(head):
-        if character == _OPENERS[closer]:
+    for at in range(len(head)):
+        if _is_opener(head, at, closer):
             depth += 1
         elif depth and _is_closer(head, at, closer):
             depth -= 1
@@ -58,8 +58,8 @@ def _left_open(head: str, closer: str) -> int:
 def _unopened(line: str, closer: str) -> int:
     """How often `closer` comes without an opener before it."""
     depth = missing = 0
-    for at, character in enumerate(line):
-        if character == _OPENERS[closer]:
+    for at in range(len(line)):
+        if _is_opener(line, at, closer):
             depth += 1
         elif _is_closer(line, at, closer):
             missing += not depth
@@ -73,7 +73,7 @@ def _first_unopened(insertion: str, start: int, closer: str, owed: int) -> int |
         character = insertion[at]
         if character in _QUOTES:
             at = _string_end(insertion, at)
-        elif character == _OPENERS[closer]:
+        elif _is_opener(insertion, at, closer):
             depth += 1
         elif _is_closer(insertion, at, closer):
             if not depth:
@@ -97,12 +97,25 @@ def _quotes(text: str, quote: str, start: int = 0) -> list[int]:
     return [at for at in range(start, len(text)) if _is_quote(text, at, quote)]
 
 
+def _is_opener(text: str, at: int, closer: str) -> bool:
+    if text[at] != _OPENERS[closer] or _is_escaped(text, at):
+        return False
+    # A comparison has a blank there.
+    return not (closer == ">" and text[at + 1 : at + 2].isspace())
+
+
 def _is_closer(text: str, at: int, closer: str) -> bool:
-    return text[at] == closer and not (closer == ">" and text[at - 1 : at] in ("=", "-"))
+    if text[at] != closer or _is_escaped(text, at):
+        return False
+    return not (closer == ">" and text[at - 1 : at] in ("=", "-"))
+
+
+def _is_escaped(text: str, at: int) -> bool:
+    return (at - len(text[:at].rstrip("\\"))) % 2 == 1
 
 
 def _is_quote(text: str, at: int, quote: str) -> bool:
-    if text[at] != quote or (at and text[at - 1] == "\\"):
+    if text[at] != quote or _is_escaped(text, at):
         return False
     return not (quote == "'" and at and text[at - 1].isalpha() and _CONTRACTED.match(text, at + 1))
 

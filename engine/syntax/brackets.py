@@ -242,6 +242,12 @@ class Brackets:
         culprits = [at - shift for at in (*pairing.unopened, *early) if shift <= at < end]
         return min(culprits, default=None)
 
+    def closer(self, fill: str) -> int | None:
+        """Offset in `fill` of the first closer whose opener does not stand in it."""
+        pairing, shift = self._with(fill)
+        places = (*pairing.unopened, *(at for bracket, at in pairing.pairs if bracket.start < 0))
+        return min((at - shift for at in places if shift <= at < shift + len(fill)), default=None)
+
     def left_open(self, fill: str) -> tuple[int, ...]:
         """Offsets in `fill` of the brackets it opens that neither it nor the text after the gap closes; where one of
         them took another bracket's closer, of that bracket."""

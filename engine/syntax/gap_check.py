@@ -12,7 +12,7 @@ from engine.syntax.brackets import brackets_near, line_start
 from engine.syntax.budget import Budget
 from engine.syntax.extent import cut_to_extent, without_closers
 from engine.syntax.heads import longest_valid_head
-from engine.syntax.overlap import lonely_angles, swallowed, without_ends, without_lines
+from engine.syntax.overlap import closes_again, ends_again, lonely_angles, swallowed, without_ends, without_lines
 from engine.syntax.problems import find
 from engine.syntax.questions import ValidatedFill, ValidateFills
 from engine.syntax.tree import Trees, plain
@@ -20,7 +20,10 @@ from engine.syntax.validator import Validator
 from engine.syntax.verdict import Verdict
 
 _ENDS_LINE = re.compile(r"[\s)\]};,:]*")
-"""What may follow closers that end a line."""
+"""What else may follow where closers end a line."""
+_CLOSERS = re.compile(r"[)\]}>\"'`]+")
+_TEXT = re.compile(r"comment|string|text|scalar|heredoc|template|attribute_value")
+"""Names of nodes in which marks mean nothing to the language."""
 Fits = Callable[[ValidatedFill], bool]
 _TRIED = 4
 """Ends of a fill, or closers after a gap, that are left out to see what parses then."""
@@ -96,9 +99,9 @@ class GapCheck:
             yield self._as(left, budget)
 
     def _exceeds(self, fill: str, budget: Budget) -> bool:
-        """Whether a fill closes the bracket that the next character closes; regular expressions and strings are told
-        apart."""
-        at = self._validator(0, budget).brackets.excess(fill)
+        """Whether a fill closes itself the bracket that the next character closes; regular expressions and strings of
+        the language are told apart."""
+        at = self._validator(0, budget).brackets.closer(fill)
         return at is not None and fill[at] == self._line[:1]
 
     def _mended(self, as_is: ValidatedFill, budget: Budget) -> ValidatedFill | None:
@@ -151,13 +154,28 @@ class GapCheck:
         yield from self._without_closers(fill, budget, blanks=True)
 
     def _without_closers(self, fill: str, budget: Budget, *, blanks: bool) -> Iterator[ValidatedFill]:
-        """Of the readings without an end, those that lose nothing but closers."""
+        """Those of the ways without an end that lose nothing but what closes or ends something once more."""
         line = self._line.lstrip()
         for way in self._without_ends(fill, budget, blanks=blanks):
             end = fill[len(way.text) :].strip()
-            said_again = end and line.startswith(end) and not _goes_on(self._before + way.text, end)
-            if said_again and closes(self._inside, fill, end, line[len(end) :]):
+            left = fill.rstrip()[: -len(end) or None]
+            if not end or not line.startswith(end) or _goes_on(self._before + left, end):
+                continue
+            closers = _CLOSERS.match(end)
+            is_closed = closers and closes(self._inside, fill, closers[0], line[len(closers[0]) :])
+            if is_closed or closes_again(self._head, left, end):
                 yield way
+            elif ends_again(self._inside, left, end, line[len(end) :]):
+                yield from [way] * self._is_in_text(left, fill, budget)
+
+    def _is_in_text(self, left: str, fill: str, budget: Budget) -> bool:
+        """Whether what a fill ends with, after `left`, stands in a string, a comment or prose."""
+        tree = self._trees.tree(self._before + fill + self._after, self._language, budget)
+        if tree is None:
+            return False
+        at = tree.byte(len(self._before) + len(left))
+        node = tree.root.descendant_for_byte_range(at, at + 1)
+        return self._language == "markdown" or (node is not None and bool(_TEXT.search(node.type)))
 
     def _angles(self, fill: ValidatedFill) -> int:
         """The number of `<` and `>` without a partner in the line; some code is right with either."""

@@ -13,6 +13,12 @@ _TELLING = 3
 """Characters, one a letter or digit, that a repeated line needs to be no coincidence."""
 _CLOSES = re.compile(r"(?:end|fi|done|esac)\b[;,)]*")
 """A line that closes a block; code in blocks ends with several such lines."""
+_FENCE = re.compile(r"(`|~)\1{2,}")
+_HEREDOC = re.compile(r"<<[-~<]?[ \t]*[\"']?(\w+)")
+_PAIRS = {"-->": "<!--", "?>": "<?", "%>": "<%", "%}": "{%", "#}": "{#", "}}": "{{", "*/": "/*"}
+"""What closes a piece of one language in another one, where what stands outside may be anything."""
+_MARKS = re.compile(r"([*_~`$])\1*")
+_ENDS_PART = re.compile(r"[\s,;:.!?)\]}]*")
 _BLANK_LINES = re.compile(r"(?:[ \t]*+(?:\r\n|\r|\n))++")
 _BLANKS = " \t"
 _NEAR_CHARS = 16_000
@@ -22,7 +28,7 @@ _OPENER = {")": "(", "]": "[", "}": "{"}
 _ANGLE = re.compile(r"(?<![=-])>")
 _ITEM = re.compile(r"[)\]}>] *\w")
 _MOST_SWALLOWED = 4
-_QUOTE = re.compile(r"(?<!\\)(?:[\"`]|(?<!\w)'|'(?!\w))")
+_QUOTE = re.compile(r"(?<!\\)(?:\"|`+|(?<!\w)'|'(?!\w))")
 
 
 def without_lines(before: str, fill: str, after: str) -> str:
@@ -49,7 +55,10 @@ def without_ends(before: str, fill: str, after: str, *, blanks: bool) -> Iterato
         indent, said = len(after) - len(after.lstrip(_BLANKS)), fill.rstrip(_BLANKS)
     for size in range(min(len(said), len(after) - indent), 0, -1):
         left, end, rest = said[: len(said) - size], said[len(said) - size :], after[indent + size :]
-        if not after.startswith(end, indent) or not _is_edge(before[-1:] + left, end) or not _is_edge(end, rest):
+        if not after.startswith(end, indent) or not _is_edge(end, rest):
+            continue
+        # Underscores may be marks.
+        if not _is_edge(before[-1:] + left, end.lstrip("_") and end):
             continue
         # Of the lines that follow no part.
         if "\n" not in end or rest[:1] in ("", "\n", "\r"):
@@ -69,6 +78,39 @@ def without_end(before: str, fill: str, after: str) -> str:
         elif _unpaired(before, left, after) < _unpaired(before, fill, after) and _is_paired(before, left, after):
             return left
     return fill
+
+
+def closes_again(head: str, left: str, end: str) -> bool:
+    """Whether the end of a fill begins with what closes a piece of one language in another one, as in `<?= $a ?>`, and
+    that is open. `head`: the gap's line before it; `left`: the fill without that end."""
+    closer = next((each for each in _PAIRS if end.startswith(each)), "")
+    return bool(closer) and _is_open(head, closer) and not (closer in left or _PAIRS[closer] in left)
+
+
+def ends_again(head: str, left: str, end: str, rest: str) -> bool:
+    """Whether the end of a fill, in prose, is all marks that end what such marks began, as in `**bold**`, or one that
+    ends a sentence or a part of one. `rest`: what follows its like in the text after the gap."""
+    marks = _MARKS.match(end)
+    if marks:
+        places = (head, left + end, end + rest)
+        return bool(_ENDS_PART.fullmatch(end, marks.end())) and all(_rows(text, marks[0]) % 2 for text in places)
+    said_before = left[-1:].isalnum() or left[-1:] in tuple("\"'`*_)]}")
+    return end in tuple(",;:.!?") and said_before and (rest[:1].isspace() or rest[:1] in ("", *"\"'`*_)]}<"))
+
+
+def _rows(text: str, marks: str) -> int:
+    """How often marks stand alone beside a word, as emphasis does; an underscore is part of a name in its middle."""
+    places = re.finditer(rf"(?<!{re.escape(marks[0])}){re.escape(marks)}(?!{re.escape(marks[0])})", text)
+    count = 0
+    for place in places:
+        left, right = text[: place.start()][-1:], text[place.end() :][:1]
+        in_name = marks[0] == "_" and left.isalnum() and right.isalnum()
+        count += not in_name and bool((left + right).strip() or not left or not right)
+    return count
+
+
+def _is_open(text: str, closer: str) -> bool:
+    return text.rfind(_PAIRS[closer]) > text.rfind(closer)
 
 
 def swallowed(head: str, fill: str, line: str) -> Iterator[int]:
@@ -101,9 +143,21 @@ def _repeated_lines(before: str, fill: str, after: str) -> int:
         if fill.endswith(after[:size]):
             start, repeated = len(fill) - size, after[:size]
             telling = len("".join(repeated.split())) >= _TELLING and any(letter.isalnum() for letter in repeated)
+            telling = telling or _ends_text(before + fill[:start], repeated)
             whole = size >= first_line_end and _is_edge(before[-1:] + fill[:start], repeated)
             return start if telling and whole and not _CLOSES.fullmatch(repeated.strip()) else len(fill)
     return len(fill)
+
+
+def _ends_text(before: str, line: str) -> bool:
+    """Whether a line ends what stands open before it: a fence, a here-document, a piece of another language."""
+    before, word = before[-_NEAR_CHARS:], line.strip().rstrip(";")
+    if _FENCE.fullmatch(word):
+        return sum(each.lstrip().startswith(word) for each in before.splitlines()) % 2 == 1
+    if word in _PAIRS:
+        return _is_open(before, word)
+    opened = [match.end() for match in _HEREDOC.finditer(before) if match[1] == word]
+    return bool(opened) and word not in map(str.strip, before[opened[-1] :].splitlines())
 
 
 def line_end(text: str) -> int:

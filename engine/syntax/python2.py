@@ -1,4 +1,4 @@
-"""What Python 2 said otherwise than Python 3: with a token more it would mean something else, so it is said anew or left
+"""What Python 2 said otherwise than Python 3: a token more would give it another meaning, so it is said anew or left
 alone. Grammars read both."""
 
 from __future__ import annotations

@@ -18,25 +18,23 @@ from tests.gap_cuts import Cut, closed_cuts, cuts
 
 CASES = Path(__file__).parents[2] / "cases"
 FILES = sorted([*(CASES / "gaps").iterdir(), *(CASES / "syntax").iterdir()])
-LEFT = {
+UNDECIDABLE = {
     "build.toml": 3,
     "Cart.php": 1,
     "deploy.sh": 1,
-    "grid.cpp": 1,
     "list.c": 3,
     "menu.json": 1,
     "parser.js": 2,
     "pool.go": 1,
     "queue.go": 1,
-    "ring.c": 1,
     "service.toml": 5,
-    "tree.lua": 3,
+    "tree.lua": 1,
     "words.py": 1,
 }
-"""Gaps of 20,034, by file and each counted once, of which neither the file nor a part that is meant comes: the closer
-that an editor added stands twice where the file parses with it, too (a bracket or quote without a partner in a comment
-or string nearby), a closer alone is not offered before the same one, or the first line alone closes what the rest
-would have left open."""
+"""Gaps of 20,034, by file and each counted once, of which neither the file nor a part that is meant comes: another file
+has the same text before and after the gap, and the same answer. The closer that an editor added ends a comment or
+string there (`(▮)` with `a)  // (b`), the answer says only what follows (`]▮]` with `]`), or its first line, all that is
+wanted in the middle of a line, closes what the rest would have left open."""
 _PAIRS = {("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"), ('"', '"'), ("'", "'"), ("`", "`")}
 
 STAYS = [
@@ -44,6 +42,7 @@ STAYS = [
     ("typescript", "let f: Array<▮> = [];\n", "(a: T) => void"),
     ("typescript", "const p = a ▮> b;\n", ">> 1 "),
     ("typescript", "const p = a ▮>= b;\n", "> c && d "),
+    ("cpp", "int x = a < rows_▮> 1;\n", "[y].size() >"),
     ("typescript", "type F<T> = (a: T) =▮> void;\n", "> () ="),
     ("tsx", "const a = <B ▮>x</B>;\n", "onClick={() => go()}"),
     ("javascriptreact", "const a = <B ▮>x</B>;\n", "onClick={() => go()}"),
@@ -87,6 +86,8 @@ STAYS = [
     ("shellscript", "case $a in\n  b▮) echo;;\nesac\n", ") echo 1;; c"),
     ("shellscript", "f ▮> log\n", "2>&1 "),
     ("shellscript", 'echo "${x▮}"\n', "%)"),
+    ("shellscript", 'echo "${▮}"\n', "x%\\}*"),
+    ("shellscript", "[[ $a =~ ^(▮)$ ]]\n", "a\\)b"),
     ("html", "<p ▮>a</p>\n", 'onclick="a => b"'),
     ("html", "<p>it▮'s</p>\n", " isn't what it"),
     ("css", "a ▮> b {}\n", "> c "),
@@ -100,6 +101,16 @@ STAYS = [
     ("markdown", "See `a▮` (b).\n", " => (c)"),
     ("markdown", "(see ▮)\n", "`f)` there"),
     ("markdown", "`▮`python\nx\n```\n", "`"),
+    ("markdown", "a **b** and ▮** c\n", "**d"),
+    ("markdown", "**a▮** b\n", "** and **c"),
+    ("markdown", "a * ▮ * b\n", "c *"),
+    ("markdown", "a_▮_b\n", "c"),
+    ("markdown", "wait▮..\n", "."),
+    ("markdown", "a: ▮: b\n", "c: d"),
+    ("html", "<!-- a ▮ -->\n", "b --> c <!-- d"),
+    ("php", "<p><?php ▮ ?></p>\n", "f(); ?><b><?php g();"),
+    ("shellscript", "cat <<E\na\n▮\nE\n", "E\ncat <<E\nb"),
+    ("c", "int f(int *a, int *b) {\n  return *a * ▮*b;\n}\n", "*b * "),
     ("python", "# see (▮)\n", "a) or (b"),
     ("plaintext", "see (▮)", "a) or (b"),
     ("plaintext", "v.split(▮)", "/[)]/"),
@@ -223,6 +234,30 @@ def test_what_an_answer_closes_is_there_once_in_a_file_that_is_broken_elsewhere(
         ("c", 'int main() {\n  printf("▮");\n}\n', '%d\\n", x);', 'int main() {\n  printf("%d\\n", x);\n}\n'),
         ("typescript", "const a = f('▮');\n", "b', c);", "const a = f('b', c);\n"),
         ("rust", 'fn f() {\n    println!("▮");\n}\n', '{}", x);', 'fn f() {\n    println!("{}", x);\n}\n'),
+        ("markdown", "**▮**", "bold**", "**bold**"),
+        ("markdown", "- **▮**: what\n", "name**:", "- **name**: what\n"),
+        ("markdown", "__▮__ b\n", "bold__", "__bold__ b\n"),
+        ("markdown", "~~▮~~ and $x$\n", "gone~~", "~~gone~~ and $x$\n"),
+        ("markdown", "$▮$\n", "x^2$", "$x^2$\n"),
+        ("markdown", "``▮``\n", "a``", "``a``\n"),
+        ("markdown", "[▮](b)\n", "a](", "[a](b)\n"),
+        ("markdown", "See ▮.\n", "the docs.", "See the docs.\n"),
+        ("markdown", "<!-- ▮ -->\n", "note -->", "<!-- note -->\n"),
+        ("markdown", "```sh\n▮\n```\n\na\n", "ls\n```", "```sh\nls\n```\n\na\n"),
+        ("python", '"""``▮`` is."""\n', "a``", '"""``a`` is."""\n'),
+        ("python", "# see f(▮) and\n", "a) and", "# see f(a) and\n"),
+        ("javascript", "const a = `**▮**`;\n", "a**", "const a = `**a**`;\n"),
+        ("tsx", "const a = <p>**▮**</p>;\n", "a**", "const a = <p>**a**</p>;\n"),
+        ("rust", "/// **▮** is\nfn f() {}\n", "a**", "/// **a** is\nfn f() {}\n"),
+        ("c", "/* See ▮. */\n", "the docs.", "/* See the docs. */\n"),
+        ("yaml", "# *▮*\n", "a*", "# *a*\n"),
+        ("php", "<p><?= ▮ ?></p>\n", "$a ?></p>", "<p><?= $a ?></p>\n"),
+        ("php", "<p><?php ▮ ?></p>\n", "f(); ?>", "<p><?php f(); ?></p>\n"),
+        ("html", "<p>{% ▮ %}</p>\n", "if a %}", "<p>{% if a %}</p>\n"),
+        ("shellscript", "cat <<'E' > a\n▮\nE\n", "b\nE", "cat <<'E' > a\nb\nE\n"),
+        ("ruby", "a = <<~E\n  ▮\nE\n", "b\nE", "a = <<~E\n  b\nE\n"),
+        ("lua", "x = f(▮)\n", "[[a (b]]):g(h)", "x = f([[a (b]]):g(h)\n"),
+        ("rst", "``▮``\n", "a``", "``a``\n"),
         ("plaintext", "foo(▮)", "a).b", "foo(a).b"),
         ("kotlin", "val x = foo(▮)", "a, b)", "val x = foo(a, b)"),
         ("kotlin", "val x = foo(▮)", "a).b()", "val x = foo(a).b()"),
@@ -256,12 +291,14 @@ def test_every_language_has_files():
 def test_the_truth_gives_back_the_file(file: Path, gaps: int):
     language = language_of(path=file.name) or ""
     text = file.read_text(encoding="utf-8")
-    left: list[str] = []
+    left: set[str] = set()
     for cut in _cuts(text, language, gaps):
         got = accepted(cut.before, cut.closed + cut.after, cut.truth, language)
         if got != cut.file and not _is_part(cut, got):
-            left.append(f"{cut.before[-40:]!r} {cut.truth!r} {(cut.closed + cut.after)[:40]!r} -> {_told(cut, got)}")
-    assert len(set(left)) <= LEFT.get(file.name, 0), "\n".join(sorted(set(left)))
+            told = f"{cut.before[-40:]!r} {cut.truth!r} {(cut.closed + cut.after)[:40]!r} -> {_told(cut, got)}"
+            assert _is_another_truth(cut, got, language), told
+            left.add(told)
+    assert len(left) <= UNDECIDABLE.get(file.name, 0), "\n".join(sorted(left))
 
 
 @pytest.fixture
@@ -281,7 +318,8 @@ def _is_part(cut: Cut, got: str | None) -> bool:
     the truth is doubled."""
     if got is None:
         # All of it is there, or nothing of it can be seen, or a line of it does not stand alone where one is wanted.
-        return cut.document == cut.file or not cut.truth.strip() or cut.is_of_one_line
+        seen = cut.truth.removesuffix(cut.closed).strip()
+        return cut.document == cut.file or not seen or cut.is_of_one_line
     kept = [size for size in range(len(cut.truth)) if got == cut.before + cut.truth[:size] + cut.closed + cut.after]
     if cut.is_of_one_line:
         # More stands in the line: only the truth's first line is wanted, and of it what is valid before that.
@@ -289,6 +327,18 @@ def _is_part(cut: Cut, got: str | None) -> bool:
         return got == cut.before + line + cut.after or any(size <= len(line) for size in kept)
     # What the gap lies in has ended: the statement, the block, the string.
     return any("\n" in cut.truth[size:] for size in kept)
+
+
+def _is_another_truth(cut: Cut, got: str | None, language: str) -> bool:
+    """Whether what came of an answer is a file as well, which has all that stood after the gap: the same was to be
+    filled in there, and nothing tells which of the two was meant."""
+    stood, got = cut.closed + cut.after, cut.document if got is None else got
+    if _is_broken(got, language):
+        return False
+    if got.endswith(stood):
+        inserted = got[len(cut.before) : len(got) - len(stood)]
+        return got == cut.before + inserted + stood and cut.truth.startswith(inserted)
+    return cut.is_of_one_line and got == cut.before + cut.truth.partition("\n")[0] + stood[1:]
 
 
 def _told(cut: Cut, got: str | None) -> str:
