@@ -242,11 +242,20 @@ class Brackets:
         culprits = [at - shift for at in (*pairing.unopened, *early) if shift <= at < end]
         return min(culprits, default=None)
 
-    def closer(self, fill: str) -> int | None:
-        """Offset in `fill` of the first closer whose opener does not stand in it."""
-        pairing, shift = self._with(fill)
-        places = (*pairing.unopened, *(at for bracket, at in pairing.pairs if bracket.start < 0))
-        return min((at - shift for at in places if shift <= at < shift + len(fill)), default=None)
+    def closed_by(self, fill: str) -> str:
+        """What ends the string and brackets around the gap, innermost first, as far as the fill ends them itself."""
+        pending, closers, fill_end = self.at_gap.pending, "", len(self.head) + len(fill)
+        if pending:
+            pending = next(lexemes(self.head + fill, self.language, self.context), pending)
+            if not pending.ended:
+                return ""
+            closers = pending.closer.strip()
+        closed = {bracket.start for bracket, at in self._with(fill)[0].pairs if at < fill_end}
+        for bracket in reversed(self.at_gap.unclosed):
+            if bracket.start - len(self.before) not in closed:
+                break
+            closers += bracket.closer
+        return closers
 
     def left_open(self, fill: str) -> tuple[int, ...]:
         """Offsets in `fill` of the brackets it opens that neither it nor the text after the gap closes; where one of

@@ -12,7 +12,7 @@ from engine.syntax.brackets import brackets_near, line_start
 from engine.syntax.budget import Budget
 from engine.syntax.extent import cut_to_extent, without_closers
 from engine.syntax.heads import longest_valid_head
-from engine.syntax.overlap import closes_again, ends_again, lonely_angles, swallowed, without_ends, without_lines
+from engine.syntax.overlap import closes_again, ends_again, lonely, swallowed, without_ends, without_lines
 from engine.syntax.problems import find
 from engine.syntax.questions import ValidatedFill, ValidateFills
 from engine.syntax.tree import Trees, plain
@@ -22,6 +22,8 @@ from engine.syntax.verdict import Verdict
 _ENDS_LINE = re.compile(r"[\s)\]};,:]*")
 """What else may follow where closers end a line."""
 _CLOSERS = re.compile(r"[)\]}>\"'`]+")
+_CLOSES_ALL = re.compile(r"[\"'`][)\]}]{2}")
+"""What no string and no bracket begins with: nobody writes it twice."""
 _TEXT = re.compile(r"comment|string|text|scalar|heredoc|template|attribute_value")
 """Names of nodes in which marks mean nothing to the language."""
 Fits = Callable[[ValidatedFill], bool]
@@ -62,7 +64,7 @@ class GapCheck:
         ways = list(self._other_ways(fill, budget))
         if fitting := list(filter(_is_whole, ways)):
             # Of the text after the gap the least.
-            return min(fitting, key=lambda way: (way.swallowed > 1, self._angles(way)))
+            return min(fitting, key=lambda way: (self._lonely(way), way.swallowed > 1))
         if _is_clean(as_is):
             return self._kept(as_is, _is_clean, budget)
         # In doubt the text after the gap stays.
@@ -81,8 +83,9 @@ class GapCheck:
         """Other readings of a fill: without an end that is repeated after the gap, or in place of closers that an
         editor added. Which one is meant shows in what parses."""
         yield from self._without_ends(fill, budget, blanks=False)
+        closed = self._validator(0, budget).brackets.closed_by(fill)
         for count in range(1, 1 + min(_TRIED, len(self._line))) if self._may_swallow else ():
-            if closes(self._head, fill, self._line[:count]) or (count == 1 and self._exceeds(fill, budget)):
+            if closes(self._head, fill, self._line[:count]) or closed.startswith(self._line[:count]):
                 yield from self._closing(fill, count, budget)
         yield from self._without_ends(fill, budget, blanks=True)
 
@@ -97,12 +100,6 @@ class GapCheck:
     def _without_ends(self, fill: str, budget: Budget, *, blanks: bool) -> Iterator[ValidatedFill]:
         for left in islice(without_ends(self._before, fill, self._after, blanks=blanks), _TRIED):
             yield self._as(left, budget)
-
-    def _exceeds(self, fill: str, budget: Budget) -> bool:
-        """Whether a fill closes itself the bracket that the next character closes; regular expressions and strings of
-        the language are told apart."""
-        at = self._validator(0, budget).brackets.closer(fill)
-        return at is not None and fill[at] == self._line[:1]
 
     def _mended(self, as_is: ValidatedFill, budget: Budget) -> ValidatedFill | None:
         """A reading that mends what is broken in the file, where the fill as it is leaves it as broken as before: a
@@ -147,7 +144,9 @@ class GapCheck:
         """A fill whose closers appear once: without those at its end, or in place of those that follow, if the file
         parses then."""
         yield from self._without_closers(fill, budget, blanks=False)
-        for count in swallowed(self._inside, fill, self._line) if self._may_swallow else ():
+        # After a quote stands code.
+        head = self._head if self._line[:1] in ('"', "'", "`") else self._inside
+        for count in swallowed(head, fill, self._line) if self._may_swallow else ():
             for way in self._closing(fill, count, budget):
                 if self._parses(way, budget) or self._is_sure(way, self._as(fill, budget), budget):
                     yield way
@@ -163,7 +162,7 @@ class GapCheck:
                 continue
             closers = _CLOSERS.match(end)
             is_closed = closers and closes(self._inside, fill, closers[0], line[len(closers[0]) :])
-            if is_closed or closes_again(self._head, left, end):
+            if is_closed or _CLOSES_ALL.match(end) or closes_again(self._head, left, end):
                 yield way
             elif ends_again(self._inside, left, end, line[len(end) :]):
                 yield from [way] * self._is_in_text(left, fill, budget)
@@ -177,9 +176,9 @@ class GapCheck:
         node = tree.root.descendant_for_byte_range(at, at + 1)
         return self._language == "markdown" or (node is not None and bool(_TEXT.search(node.type)))
 
-    def _angles(self, fill: ValidatedFill) -> int:
-        """The number of `<` and `>` without a partner in the line; some code is right with either."""
-        return lonely_angles(self._head + fill.text + self._line[fill.swallowed :])
+    def _lonely(self, fill: ValidatedFill) -> int:
+        """How many brackets and quotes of the line have no partner: of some code either way is whole."""
+        return lonely(self._head, fill.text, self._line[fill.swallowed :])
 
     @cached_property
     def _inside(self) -> str:

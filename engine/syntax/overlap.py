@@ -24,6 +24,7 @@ _BLANKS = " \t"
 _NEAR_CHARS = 16_000
 """Characters on either side of a gap in which brackets are counted where there is no grammar."""
 _BRACKET = re.compile(r"[()\[\]{}]")
+_STRING = re.compile(r"\"[^\"\n]*+\"|(?<!\w)'[^'\n]*+'(?!\w)")
 _OPENER = {")": "(", "]": "[", "}": "{"}
 _ANGLE = re.compile(r"(?<![=-])>")
 _ITEM = re.compile(r"[)\]}>] *\w")
@@ -114,13 +115,15 @@ def _is_open(text: str, closer: str) -> bool:
 
 
 def swallowed(head: str, fill: str, line: str) -> Iterator[int]:
-    """How many characters after the gap, all of them closers, a fill closes itself, where more of the line has partners
-    without them. `head`, `line`: the gap's line before and after it."""
+    """How many characters after the gap, closers all of them, a fill closes itself, where more of the line has its
+    partner without them, as most of it does first. `head`, `line`: the gap's line before and after it."""
+    found: list[tuple[int, int]] = []
     for count in range(1, 1 + min(_MOST_SWALLOWED, len(line))):
         closers, rest = line[:count], line[count:]
-        closed = fill != closers and closes(head, fill, closers, rest)
-        if closed and _lonely(head, fill, rest) < _lonely(head, fill, line):
-            yield count
+        if fill != closers and closes(head, fill, closers, rest):
+            found.append((lonely(head, fill, rest), count))
+    least = lonely(head, fill, line) if found else 0
+    return iter([count for odd, count in sorted(found) if odd < least])
 
 
 def closed_after(before: str, fill: str, after: str) -> int:
@@ -131,9 +134,10 @@ def closed_after(before: str, fill: str, after: str) -> int:
     return next(swallowed(before.rpartition("\n")[2], fill, after.partition("\n")[0]), 0)
 
 
-def lonely_angles(line: str) -> int:
-    """How many `<` and `>` have no partner; the halves of arrows need none."""
-    return abs(line.count("<") - len(_ANGLE.findall(line)))
+def lonely(head: str, fill: str, line: str) -> int:
+    """How many brackets, quotes, `<` and `>` of a line have no partner; the halves of arrows need none."""
+    text = head + fill + line
+    return _unpaired(head, fill, line) + abs(text.count("<") - len(_ANGLE.findall(text)))
 
 
 def _repeated_lines(before: str, fill: str, after: str) -> int:
@@ -182,13 +186,11 @@ def _goes_on(left: str, end: str) -> bool:
     return bool(marks) and left[-1:] == marks[0]
 
 
-def _lonely(head: str, fill: str, line: str) -> int:
-    return _unpaired(head, fill, line) + lonely_angles(head + fill + line)
-
-
 def _is_paired(before: str, fill: str, after: str) -> bool:
-    """Whether a fill leaves no more without a partner than before; an oddity elsewhere proves nothing."""
-    return _unpaired(before, fill, after) <= _unpaired(before, "", after)
+    """Whether a fill leaves no more without a partner than there was: what is odd otherwise proves nothing."""
+    now, then = before + after, before + fill + after
+    without = _STRING.sub("", now), _STRING.sub("", then)
+    return any(_unpaired("", filled, "") <= _unpaired("", was, "") for was, filled in ((now, then), without))
 
 
 def _unpaired(before: str, fill: str, after: str) -> int:

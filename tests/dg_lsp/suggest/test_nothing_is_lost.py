@@ -33,8 +33,8 @@ UNDECIDABLE = {
 }
 """Gaps of 20,034, by file and each counted once, of which neither the file nor a part that is meant comes: another file
 has the same text before and after the gap, and the same answer. The closer that an editor added ends a comment or
-string there (`(▮)` with `a)  // (b`), the answer says only what follows (`]▮]` with `]`), or its first line, all that is
-wanted in the middle of a line, closes what the rest would have left open."""
+string there (`(▮)` with `a)  // (b`), the answer says only what follows (`]▮]` with `]`), or its first line, which is
+all that is wanted in the middle of a line, closes what the rest would have left open."""
 _PAIRS = {("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"), ('"', '"'), ("'", "'"), ("`", "`")}
 
 STAYS = [
@@ -256,6 +256,21 @@ def test_what_an_answer_closes_is_there_once_in_a_file_that_is_broken_elsewhere(
         ("html", "<p>{% ▮ %}</p>\n", "if a %}", "<p>{% if a %}</p>\n"),
         ("shellscript", "cat <<'E' > a\n▮\nE\n", "b\nE", "cat <<'E' > a\nb\nE\n"),
         ("ruby", "a = <<~E\n  ▮\nE\n", "b\nE", "a = <<~E\n  b\nE\n"),
+        ("python", 'f("▮")\n', "a\")  # it's", 'f("a")  # it\'s\n'),
+        ("ruby", 'x = "#{a["▮"]}"\n', 'b"]}"', 'x = "#{a["b"]}"\n'),
+        ("sql", "insert into a values (▮);\n", "'b)', 'it''s');", "insert into a values ('b)', 'it''s');\n"),
+        (
+            "json",
+            '{ "a": ["[", "b]▮"]\n}\n',
+            '", "c}"], "d": 1',
+            '{ "a": ["[", "b]", "c}"], "d": 1\n}\n',
+        ),
+        (
+            "tsx",
+            'const a = (\n  <B\n    c={() => d("▮")\n    <e>f</e>\n  </B>\n);\n',
+            'x")}>',
+            'const a = (\n  <B\n    c={() => d("x")}>\n',
+        ),
         ("lua", "x = f(▮)\n", "[[a (b]]):g(h)", "x = f([[a (b]]):g(h)\n"),
         ("rst", "``▮``\n", "a``", "``a``\n"),
         ("plaintext", "foo(▮)", "a).b", "foo(a).b"),
