@@ -93,8 +93,9 @@ def ends_again(head: str, left: str, end: str, rest: str) -> bool:
     ends a sentence or a part of one. `rest`: what follows its like in the text after the gap."""
     marks = _MARKS.match(end)
     if marks:
-        places = (head, left + end, end + rest)
-        return bool(_ENDS_PART.fullmatch(end, marks.end())) and all(_rows(text, marks[0]) % 2 for text in places)
+        return bool(_ENDS_PART.fullmatch(end, marks.end())) and all(
+            _rows(text, marks[0]) % 2 for text in (head, left + end)
+        )
     said_before = left[-1:].isalnum() or left[-1:] in tuple("\"'`*_)]}")
     return end in tuple(",;:.!?") and said_before and (rest[:1].isspace() or rest[:1] in ("", *"\"'`*_)]}<"))
 
@@ -120,7 +121,9 @@ def swallowed(head: str, fill: str, line: str) -> Iterator[int]:
     found: list[tuple[int, int]] = []
     for count in range(1, 1 + min(_MOST_SWALLOWED, len(line))):
         closers, rest = line[:count], line[count:]
-        if fill != closers and closes(head, fill, closers, rest):
+        # Strings may stand in strings.
+        nested = count > 2 and closes(head, fill, closers)
+        if fill != closers and (nested or closes(head, fill, closers, rest)):
             found.append((lonely(head, fill, rest), count))
     least = lonely(head, fill, line) if found else 0
     return iter([count for odd, count in sorted(found) if odd < least])
