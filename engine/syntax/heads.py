@@ -11,7 +11,7 @@ from engine.syntax.brackets import outside_of_all
 from engine.syntax.budget import Budget
 from engine.syntax.validator import Validator
 
-_POINT = re.compile(r"(?<=[\w)\]}\"'`;])(?!\w)")
+_POINT = re.compile(r"(?<=[\w)\]}>\"'`;])(?!\w)")
 _TRIED = 24
 
 

@@ -37,6 +37,7 @@ def test_python(marked, expected):
         ("javascript", "function f() {\n  ▮const a = 1;\n  if (a) {▮\n}\n", "const a = 1;"),
         ("c", "int f(void)\n{\n    ▮int a = 1;\n    return (a;▮\n}\n", "int a = 1;"),
         ("json", '{"a": ▮[1, 2], "b": [▮}\n', "[1, 2]"),
+        ("typescript", "const a = new Map<string, ▮Array<number>> = b;▮>();\n", "Array<number>"),
         ("bash", "▮echo a\necho b\nif true▮\n", "echo a\necho b"),
     ],
 )
