@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _OPENERS = {")": "(", "]": "[", "}": "{", ">": "<"}
 _QUOTES = "\"'`"
@@ -20,14 +21,18 @@ def closes(head: str, insertion: str, tail: str, rest: str | None = None, *, fol
     needed as `head` opens: of two that are open the insertion may close the one that the line does not. The halves of
     arrows (`=>`, `->`) close nothing.
     """
-    head, at = head[-_NEAR_CHARS:], 0
+    head, at, index = head[-_NEAR_CHARS:], 0, 0
     if head[-1:] in ("=", "-") and tail[:1] == ">":
         return False
-    for index, closer in enumerate(tail):
+    while index < len(tail):
+        closer = tail[index]
+        row = closer
         if index and closer in followers and insertion[at : at + 1] == closer:
             found: int | None = at
         elif closer in _QUOTES:
-            found = _closing_quote(head, insertion, at, None if rest is None else (tail + rest)[:_NEAR_CHARS], closer)
+            # Several in a row are one: they end a string of several lines, or are an empty one.
+            row = closer * (len(tail[index:]) - len(tail[index:].lstrip(closer)))
+            found = _closing_quote(head, insertion, at, None if rest is None else (tail + rest)[:_NEAR_CHARS], row)
         elif closer in _OPENERS and _left_open(head, closer) > tail[:index].count(closer):
             needed = 0 if index or rest is None else _owed(head, (tail + rest)[:_NEAR_CHARS], closer)
             found = _first_unopened(insertion, at, closer, needed)
@@ -35,8 +40,15 @@ def closes(head: str, insertion: str, tail: str, rest: str | None = None, *, fol
             return False
         if found is None:
             return False
-        at = found + 1
+        at, index = found + len(row), index + len(row)
     return True
+
+
+def closer_counts(line: str, most: int) -> Iterator[int]:
+    """How many characters of a line its first closers may be, without a part of a row of quotes."""
+    for count in range(1, 1 + min(most, len(line))):
+        if line[count - 1] not in _QUOTES or line[count : count + 1] != line[count - 1]:
+            yield count
 
 
 def _owed(head: str, line: str, closer: str) -> int:
@@ -83,18 +95,26 @@ def _first_unopened(insertion: str, start: int, closer: str, owed: int) -> int |
     return None
 
 
-def _closing_quote(head: str, insertion: str, start: int, line: str | None, quote: str) -> int | None:
-    """The first quote of an insertion, where all three leave one open; where the line is not told, strings may stand in
-    strings."""
-    before, places = _quotes(head, quote), _quotes(insertion, quote, start)
+def _closing_quote(head: str, insertion: str, start: int, line: str | None, row: str) -> int | None:
+    """The first such row of quotes of an insertion, where all three leave one open; where the line is not told, strings
+    may stand in strings."""
+    before, places = _quotes(head, row), _quotes(insertion, row, start)
     if not before or not places:
         return None
-    odd = line is None or all(len(each) % 2 for each in (before, places, _quotes(line, quote)))
+    odd = line is None or all(len(each) % 2 for each in (before, places, _quotes(line, row)))
     return places[0] if odd else None
 
 
-def _quotes(text: str, quote: str, start: int = 0) -> list[int]:
-    return [at for at in range(start, len(text)) if _is_quote(text, at, quote)]
+def _quotes(text: str, row: str, start: int = 0) -> list[int]:
+    """Where a row of quotes stands, no longer and no shorter."""
+    found: list[int] = []
+    at = text.find(row[0], start)
+    while at >= 0:
+        end = len(text) - len(text[at:].lstrip(row[0]))
+        if end - at == len(row) and _is_quote(text, at, row[0]):
+            found.append(at)
+        at = text.find(row[0], end)
+    return found
 
 
 def _is_opener(text: str, at: int, closer: str) -> bool:
