@@ -42,10 +42,8 @@ def _said(tree: SyntaxTree, node: Node) -> Iterator[str | None]:
     text, named = tree.said(node), node.named_children
     match node.type:
         case "print_statement" | "exec_statement":
-            name, values = (
-                text[: len(node.type) - len("_statement")],
-                text[len(node.type) - len("_statement") :].strip(),
-            )
+            name = node.type.removesuffix("_statement")
+            values = text[len(name) :].strip()
             is_plain = not values.endswith(",") and (name == "print" or len(named) == 1)
             yield f"{name}({values})" if is_plain and named[0].type != "chevron" else None
         case "except_clause":
@@ -70,3 +68,5 @@ def _said(tree: SyntaxTree, node: Node) -> Iterator[str | None]:
             yield None
         case "tuple_pattern" if node.parent and node.parent.type in ("parameters", "lambda_parameters"):
             yield None
+        case _:
+            pass
