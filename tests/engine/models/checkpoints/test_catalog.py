@@ -19,13 +19,12 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bundled_is_listed_and_found(
     changeable: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    (changeable / "dg_lsp.json").write_text('{"length": "slack"}')
     monkeypatch.setattr(catalog, "BUNDLED_PATH", changeable)
     assert find("bundled").path == changeable
     assert run(["models"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[lines.index("bundled") + 1].startswith("    package, ")
-    assert lines[lines.index("bundled") + 1].endswith(", diffusion_gemma, slack")
+    assert lines[lines.index("bundled") + 1].endswith(" parameters")
 
 
 def test_a_package_that_lost_its_model_says_so_and_lists_the_rest(
