@@ -28,7 +28,7 @@ Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 Queries and keys are rotated. Q is T except in the last layer, where it is what is wanted."""
 _MOST_TWICE_NBYTES = 256 << 20
 """Largest weights that are kept in a second order, which is faster for many rows."""
-_ROWS = 64
+_ROWS = 128
 """Rows of a gated block in 8 bit at once: what is inside it stays in the processor's cache."""
 _FUSED = 64
 """Most variants of a layer that are compiled: each width, for each kind of layers."""

@@ -48,9 +48,9 @@ def test_a_row_is_rounded_by_its_own_largest_number():
 @pytest.mark.parametrize("count", [1, 3, 16, 70])
 def test_products_are_those_of_the_rounded_numbers(count: int):
     numbers, bias = some(48, 96), some(48)
-    # One channel is huge, in some rows.
+    # Some are large, and no number far from its row's others.
     rows = some(count, 96)
-    rows[::2, 5] *= 1000
+    rows[::2] *= 1000
     layer = linear(numbers, bias)
     assert layer.weight.codes is not None
     weight = layer.weight.codes.double() * layer.weight.scales.double()[:, None]
