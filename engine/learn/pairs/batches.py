@@ -1,4 +1,4 @@
-"""Steps of readings as tensors: the same seed and step give the same, in any process."""
+"""Steps of training as tensors: the same seed and number give the same step in any process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.learn.tokenizer import load_tokenizer
 from engine.models.causal.opening import FimTokens
 
 DRAWS = 8
-"""Of one reading, until one hits."""
+"""Most draws for one context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +30,17 @@ class CanvasStep:
     """B contexts of N tokens, each with G canvases of W free slots and P pinned tokens."""
 
     ids: Tensor
-    """[B, N], filled up with padding that nothing sees."""
+    """[B, N], padded; nothing attends to the padding."""
     length: Tensor
-    """[B] of each context."""
+    """[B] tokens of each context."""
     cut: Tensor
-    """[B, G] tokens of the context that the canvas follows."""
+    """[B, G] tokens of the context before the canvas."""
     text: Tensor
-    """[B, G, W] the gap's tokens; padding in the slots that it leaves unused."""
+    """[B, G, W] the gap's tokens, padding in unused slots."""
     gap: Tensor
     """[B, G] tokens of the gap, which may be more than W; 0: there is no such canvas."""
     to_line_end: Tensor
-    """[B, G] bool: see NestedGap."""
+    """[B, G] bool: as in NestedGap."""
     pinned: Tensor
     """[B, P] the suffix's first tokens."""
     draw: Tensor
@@ -51,15 +51,17 @@ class CanvasStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSource(Dataset[CanvasStep]):
+    """The steps of a run by number."""
+
     corpus: Path
     tokenizer: Path
-    """The folder of the coder's own: a worker gets no more than its name."""
+    """The folder of the coder's tokenizer: workers get its name, not the tokenizer."""
     recipe: PairsRecipe
     fim: FimTokens
     seed: int
     split: Split = "train"
     lines: bool = False
-    """Only readings whose last gap is the rest of a line."""
+    """Whether to draw only contexts whose last gap is the rest of a line."""
 
     def __getitem__(self, step: int) -> CanvasStep:
         recipe = self.recipe
@@ -77,7 +79,7 @@ class StepSource(Dataset[CanvasStep]):
 def stacked(
     readings: list[NestedGaps], width: int, gaps: int, recipe: PairsRecipe, pad: int, rng: np.random.Generator
 ) -> CanvasStep:
-    """`readings` side by side, each with room for so many canvases of this width."""
+    """A step of `readings`, each with up to `gaps` canvases of `width` slots."""
     rows = len(readings)
     ids = np.full((rows, recipe.context), pad)
     text = np.full((rows, gaps, width), pad)
@@ -105,7 +107,7 @@ def stacked(
 
 
 def steps(source: StepSource, numbers: Iterable[int], device: torch.device, workers: int) -> Iterator[CanvasStep]:
-    """The steps of these numbers on `device`; without workers they are made when they are needed."""
+    """The steps of these numbers on `device`; `workers`: processes that make them ahead, 0 for none."""
     loader = DataLoader(source, batch_size=None, sampler=numbers, num_workers=workers)  # pyright: ignore
     for step in loader:
         yield of_tensors(lambda tensor: tensor.to(device, non_blocking=True), step)
@@ -113,5 +115,5 @@ def steps(source: StepSource, numbers: Iterable[int], device: torch.device, work
 
 @cache
 def _packed(corpus: Path, split: Split, tokenizer: Path, written_ns: int) -> PackedCorpus:
-    """Opened once, and again where it was written anew."""
+    """A corpus, opened once a process and once more when its file has changed."""
     return PackedCorpus(corpus, split, load_tokenizer(tokenizer))

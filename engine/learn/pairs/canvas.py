@@ -1,7 +1,7 @@
-"""Passes over canvases that follow contexts: what the base says, what the pairs make of it, and what they learn.
+"""Passes over canvases in training: by the base, which is the frozen coder, and by the base with the pairs that learn.
 
-A canvas's first place holds the last token of its context once more, and place k says token k + 1, as the base does:
-so the first places begin nearly right.
+Slot 0 of a canvas repeats the last token of its context, and slot k predicts the gap's token k, as a causal model does:
+so the first slots are nearly right from the start.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from engine.models.masked.network import MaskedNetwork
 NOTHING = -100
 """The target where no loss is taken."""
 KeysAndValues = list[tuple[Tensor, Tensor]]
-"""Of each layer, [B, K, N, D] each."""
+"""Keys and values of each layer, [B, K, N, D] each."""
 _WRITING = ("o_proj", "down_proj")
-"""What writes to the residual stream."""
+"""Layers that write to the residual stream."""
 
 
 class PairedLinear(LowRankLinear):
-    """Multiplied in the format of the layer that it stands beside."""
+    """A pair that is multiplied in the number format of the layer beside it."""
 
     def forward(self, hidden: Tensor) -> Tensor:
         a, b = self.lora_A.to(hidden.dtype), self.lora_B.to(hidden.dtype)
@@ -37,10 +37,10 @@ class PairedLinear(LowRankLinear):
 
 
 class Pairs(nn.Module):
-    """What is trained: pairs beside the layers of a frozen base, and the embedding of an unknown token."""
+    """What is trained: LoRA pairs beside the layers of a frozen base, and the embedding of an unknown token."""
 
     def __init__(self, base: MaskedNetwork, recipe: PairsRecipe, mask: Tensor, seed: int) -> None:
-        """`mask` [E]: the embedding to begin with."""
+        """`mask` [E]: the embedding of an unknown token before training."""
         super().__init__()
         module = twin(base.module)
         draw = torch.Generator().manual_seed(seed)
@@ -56,10 +56,10 @@ class Pairs(nn.Module):
             self.layers[path] = pair
         self.mask = nn.Parameter(mask.clone().float())
         self.network = [base.over(module)]
-        """In a list, as the base's weights are not those of this module."""
+        """In a list, so that torch does not count the base's weights as this module's."""
 
     def trained(self) -> dict[str, nn.Parameter]:
-        """By their names in a checkpoint."""
+        """The parameters by their names in a checkpoint."""
         pairs = {
             f"{path}.lora_{side}": getattr(of, f"lora_{side}") for path, of in self.layers.items() for side in "AB"
         }
@@ -68,20 +68,20 @@ class Pairs(nn.Module):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefilled:
-    """G canvases of W free slots after each of B contexts, ready for passes."""
+    """Contexts that the base has prefilled, ready for passes over canvases: B contexts with G canvases each."""
 
     step: CanvasStep
     keys: KeysAndValues
 
     @property
     def last(self) -> Tensor:
-        """[B, G] the token of the context before each canvas."""
+        """Tokens [B, G]: the last one of the context before each canvas."""
         return self.step.ids.gather(1, self.step.cut - 1)
 
 
 @torch.no_grad()
 def prefill(base: MaskedNetwork, step: CanvasStep) -> Prefilled:
-    """Let the base read the contexts."""
+    """Prefill the contexts of a step with the base."""
     kept: KeysAndValues = []
 
     def attend(index: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -97,14 +97,14 @@ def _counted(ids: Tensor) -> Tensor:
 
 
 def greedy(base: MaskedNetwork, of: Prefilled, width: int) -> Tensor:
-    """[B, G, W] what the base writes after each context, its likeliest token at a time."""
+    """Tokens [B, G, W] that the base writes after each context by greedy decoding."""
     return written(base, of, width)[0]
 
 
 @torch.no_grad()
 def written(base: MaskedNetwork, of: Prefilled, width: int) -> tuple[Tensor, KeysAndValues]:
-    """The same, with keys and values [B, K, W * G, D] of what was read for it: the last token of each context, then
-    all but the last of those written."""
+    """`greedy` with keys and values [B, K, W * G, D] of what it read: the last token of each context, then all written
+    tokens but the last."""
     count = of.step.cut.shape[1]
     token, position = of.last, of.step.cut - 1
     kept: KeysAndValues = []
@@ -131,14 +131,14 @@ def written(base: MaskedNetwork, of: Prefilled, width: int) -> tuple[Tensor, Key
 
 @torch.no_grad()
 def checked(base: MaskedNetwork, of: Prefilled, drafts: Tensor) -> Tensor:
-    """[B, G, W] what the base says at each place of drafts [B, G, W], having read what stands before it there."""
+    """The base's likeliest tokens [B, G, W] at each place of drafts [B, G, W], after the draft's tokens before it."""
     shown = torch.cat((of.last[..., None], drafts[..., :-1]), dim=2)
     hidden = _rows(base, of, base.embeddings(shown), causal=True)
     return torch.cat([base.logits(part).argmax(dim=-1) for part in hidden.split(8)])
 
 
 def said(pairs: Pairs, of: Prefilled, shown: Tensor, recipe: PairsRecipe) -> Tensor:
-    """Hidden states [B, G, W, E] of canvases on which tokens [B, G, W] are shown; below 0: one is unknown."""
+    """Hidden states [B, G, W, E], by base and pairs, of canvases that show tokens [B, G, W]; below 0: unknown."""
     network = pairs.network[0]
     embedded = network.embeddings(shown.clamp_min(0))
     unknown = torch.where((shown < 0)[..., None], pairs.mask.to(embedded.dtype), embedded)
@@ -151,7 +151,7 @@ def said(pairs: Pairs, of: Prefilled, shown: Tensor, recipe: PairsRecipe) -> Ten
 
 
 def _rows(network: MaskedNetwork, of: Prefilled, embedded: Tensor, *, causal: bool) -> Tensor:
-    """Hidden states [B, G, R, E] of rows [B, G, R, E]: each sees its context and its own canvas."""
+    """Hidden states [B, G, R, E] of embeddings [B, G, R, E]: a slot attends to its context and its own canvas."""
     batch, count, rows = embedded.shape[:3]
     device = embedded.device
     owner = torch.arange(count, device=device).repeat_interleave(rows)
@@ -170,7 +170,7 @@ def _rows(network: MaskedNetwork, of: Prefilled, embedded: Tensor, *, causal: bo
 
 
 def _before(of: Prefilled) -> Tensor:
-    """[B, G, N] which tokens of its context a canvas sees: all but the last, which it has once more."""
+    """Mask [B, G, N] of the context's tokens that a canvas attends to: all but the last, which slot 0 repeats."""
     slots = torch.arange(of.step.ids.shape[1], device=of.step.ids.device)
     return slots < (of.step.cut - 1)[..., None]
 
@@ -184,15 +184,16 @@ def _attended(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaks:
-    """What tokens [V] say of line ends."""
+    """Line breaks in the tokens [V] of a vocabulary."""
 
     inside: Tensor
-    """Whether a line break is in the token."""
+    """Bool [V]: the token has a line break in it."""
     head: Tensor
-    """The token for what it has before the break: padding where that is nothing, NOTHING where it takes several."""
+    """Ids [V] of the token for its text before the break: padding for no text, NOTHING for text of several tokens."""
 
     @classmethod
     def of(cls, coder: Coder, device: torch.device) -> Breaks:
+        """The line breaks of a coder's vocabulary."""
         size = coder.network.config.vocab
         inside, head = torch.zeros(size, dtype=torch.bool), torch.full((size,), NOTHING)
         for token in range(coder.tokenizer.get_vocab_size()):
@@ -205,18 +206,18 @@ class Breaks:
 
 
 def targets(step: CanvasStep) -> Tensor:
-    """[B, G, W] what each slot is to say, or NOTHING."""
+    """The target [B, G, W] of each slot: a token, or NOTHING."""
     return step.text.masked_fill((step.gap == 0)[..., None], NOTHING)
 
 
 def lines(answers: Tensor, breaks: Breaks, pad: int) -> Tensor:
-    """[B, G, W] what the base writes [B, G, W] up to the line's end, then padding; NOTHING from where the token that
-    holds the break says several before it."""
+    """Answers [B, G, W] up to the end of their line, then padding; NOTHING from a token on whose text before the break
+    takes several tokens."""
     broken = breaks.inside[answers]
     ended = broken.cumsum(dim=2)
     first = broken & (ended == 1)
     line = torch.where(first, breaks.head[answers], torch.where(ended > 0, pad, answers))
-    # What its head stands for in several tokens is no target, nor is what follows it.
+    # Text that takes several tokens is no target, nor is what follows it.
     split = (line == NOTHING).cumsum(dim=2) > 0
     return line.masked_fill(split, NOTHING)
 
@@ -224,8 +225,8 @@ def lines(answers: Tensor, breaks: Breaks, pad: int) -> Tensor:
 def loss(
     pairs: Pairs, of: Prefilled, target: Tensor, recipe: PairsRecipe, head: Tensor, pad: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean cross-entropy in nats of the slots that are not shown, weighted; the number of these slots; and the share of
-    them that is right."""
+    """The weighted mean cross-entropy of the unknown slots in nats, their number, and the share of them that is
+    right."""
     shown_too = of.step.draw < of.step.known[..., None]
     shown = torch.where(shown_too & (target != NOTHING), target, -1)
     unused = (target == pad) & (target.roll(1, dims=2) == pad)
@@ -234,7 +235,7 @@ def loss(
     if recipe.near:
         place = torch.arange(target.shape[2], device=target.device)
         weight = weight * torch.exp(-place / recipe.near)
-    # Of the unused slots few are enough: they are easy.
+    # A few of the unused slots are enough: they are easy.
     far = unused & unused.roll(3, dims=2)
     far[..., :3] = False
     counted = (shown < 0) & (target != NOTHING) & ~far

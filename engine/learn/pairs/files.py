@@ -1,4 +1,4 @@
-"""Pairs as they are shipped: safetensors of bytes with a scale a row, and what they belong to and were trained by."""
+"""Writes pairs as they are shipped: safetensors in int8 with a scale a row, and a JSON file of base and recipe."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from engine.learn.pairs.recipe import PairsRecipe
 from engine.models.causal.pairs import METADATA, SCALE, WEIGHTS
 
 _MOST = 127
-"""Of a byte with a sign."""
+"""The largest int8."""
 
 
 def write_pairs(
     trained: Mapping[str, Tensor], recipe: PairsRecipe, base: Path, counts: Mapping[str, float], folder: Path
 ) -> None:
-    """Write what was trained on the coder in the file `base`; `counts`: how much was read for it."""
+    """Write pairs trained beside the coder in the file `base` to `folder`. `counts`: steps, rows, gaps and seconds."""
     folder.mkdir(parents=True, exist_ok=True)
     with base.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""What pairs do on packages that were held out: the gates of a run."""
+"""The figures by which a run of pairs is judged, on held-out packages."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ from engine.learn.pairs.recipe import PairsRecipe
 from engine.models.causal.opening import Coder
 
 PLACES = 8
-"""First places of a canvas that are told apart."""
+"""First places of a canvas that have a figure each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """Of one pass over blank canvases; shares of 1, runs in tokens."""
+    """Figures of one pass over blank canvases: shares from 0 to 1, lengths in tokens."""
 
     canvases: int
     right: float
-    """Of the gap's tokens and the slot after them."""
+    """Share of right tokens among the gap's and the slot after them."""
     by_place: tuple[float, ...]
+    """The same for each of the first places."""
     in_row: float
-    """Tokens from the left that are right, in the mean."""
+    """Mean number of right tokens from the left."""
     whole: float
-    """Prefilled all of whose tokens are right, the end too."""
+    """Share of canvases all of whose tokens are right, the end too."""
     end: float
-    """Of gaps that end on their canvas, those whose end is right within one token."""
+    """Share of right ends, within one token, among gaps that end on their canvas."""
     accepted: float
-    """Tokens from the left that the base would say itself, in the mean, at most up to its own line's end."""
+    """Mean number of tokens from the left that the coder accepts, up to the end of the line that it writes."""
     accepted_of: float
-    """Tokens to that end, in the mean."""
+    """Mean number of tokens up to that end."""
 
     def line(self) -> str:
+        """The figures in one line of a log."""
         places = " ".join(f"{100 * each:.0f}" for each in self.by_place)
         return (
             f"right {100 * self.right:.1f}%  by place {places}  in a row {self.in_row:.2f}"
@@ -48,7 +50,7 @@ class Gates:
 
 @torch.no_grad()
 def assess(coder: Coder, pairs: Pairs, steps: Iterable[CanvasStep], recipe: PairsRecipe, breaks: Breaks) -> Gates:
-    """What one pass says on the canvases of `steps`."""
+    """Judge one pass over the canvases of `steps`."""
     pad, base = coder.fim.pad, coder.network
     found: defaultdict[str, list[Tensor]] = defaultdict(list)
     for step in steps:
@@ -68,7 +70,7 @@ def assess(coder: Coder, pairs: Pairs, steps: Iterable[CanvasStep], recipe: Pair
         ends = there & (step.gap < width)
         found["end"].append(((_ends(drafts, pad) - step.gap).abs() <= 1)[ends])
         checks = checked(base, of, drafts)
-        # What the base writes by itself, to the end of its line.
+        # What the coder itself writes, to the end of its line.
         answers = greedy(base, of, width)
         own = lines(answers, breaks, pad)
         whole_lines = step.to_line_end & there

@@ -1,7 +1,7 @@
-"""Contexts of a coder as serving lays them out, each with the gaps that can be cut out of one reading of it.
+"""Draws contexts as serving lays them out for a coder, each with several gaps that share its prefill.
 
-The suffix comes first in a context, the prefix last. So gaps that end at the same place share the reading: each sees
-the prefix up to where it begins, as if the user had typed on from one to the next.
+The suffix comes first in a context, the prefix last. So gaps that end at the same place share the prefill: each attends
+to the prefix up to its own beginning, as if the user had typed on from one gap to the next.
 """
 
 from __future__ import annotations
@@ -19,19 +19,17 @@ from engine.models.causal.layout import FIXED, context_ids
 from engine.models.causal.opening import FimTokens
 
 LONGEST_GAP = 48
-"""Tokens; a canvas that is narrower holds the first of them."""
-_SUFFIX = 0.4
-"""Of a context, at the most."""
-_SNIPPET = 0.35
-"""The same."""
+"""Most tokens of a gap; a canvas that is narrower holds the first of them."""
+_SUFFIX, _SNIPPET = 0.4, 0.35
+"""Largest shares of a context."""
 _SHORTEST = 8
-"""Tokens of a prefix or a suffix."""
+"""Least tokens of a prefix or a suffix."""
 _BEGINNING = 0.15
-"""Readings whose last gap is the whole hole."""
+"""Share of contexts whose last gap is the whole hole."""
 _ANYWHERE = 0.3
-"""Of the others, those whose last gap may begin in the middle of a word, as a cursor may stand there."""
+"""Share of the others whose last gap may begin in the middle of a word, as a cursor may stand there."""
 _ABOVE = 0.15
-"""Of the gaps of a reading, those that may begin before its hole."""
+"""Share of a context's gaps that may begin before its hole."""
 _OFTEN: dict[Kind, int] = {
     "rest_of_line": 5,
     "line": 5,
@@ -42,36 +40,40 @@ _OFTEN: dict[Kind, int] = {
     "span": 1,
 }
 _KINDS: tuple[Kind, ...] = tuple(kind for kind, times in _OFTEN.items() for _ in range(times))
-"""Kinds of holes, each as often as it is drawn relative to the others."""
+"""Kinds of holes; one is drawn as often as it stands here."""
 _WORD = re.compile(r"\w+|\W")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestedGap:
+    """One gap of a context."""
+
     cut: int
     """Tokens of the context before it."""
     ids: list[int]
-    """Of its text alone, at most LONGEST_GAP."""
+    """Tokens of its text, at most LONGEST_GAP."""
     to_line_end: bool
-    """Whether it lies in one line, and the line ends after it."""
+    """Whether it is in one line and ends with that line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestedGaps:
+    """A context, and gaps that all end at its suffix."""
+
     context: list[int]
     suffix: list[int]
-    """What follows each of the gaps."""
+    """Tokens after each of the gaps."""
     gaps: list[NestedGap]
 
 
 class Readings:
-    """Draws readings from a corpus whose tokenizer is the coder's."""
+    """Draws contexts from a corpus that is packed with the coder's tokenizer."""
 
     def __init__(self, corpus: PackedCorpus, fim: FimTokens, recipe: PairsRecipe, rng: random.Random) -> None:
         self._corpus, self._fim, self._recipe, self._rng = corpus, fim, recipe, rng
 
     def draw(self, gaps: int, width: int) -> NestedGaps | None:
-        """A reading with up to so many gaps for canvases of so many slots; None where the draw hit nothing."""
+        """A context with up to `gaps` gaps for canvases of `width` slots; None: the draw found no hole."""
         rng, size = self._rng, self._recipe.context
         if rng.random() < self._recipe.shorter:
             size = rng.randint(size // 8, size)
@@ -102,7 +104,7 @@ class Readings:
         return NestedGaps(context=context, suffix=suffix, gaps=found) if found else None
 
     def _hole(self, document: int, size: int) -> tuple[str, Hole | None]:
-        """A part of the document, and the hole at whose end gaps end; None where none was found."""
+        """A part of a document, and the hole at whose end gaps end; None: the draw found none."""
         whole = self._corpus.text(document)
         characters = 2 * size * CHARACTERS
         start = self._rng.randrange(max(1, len(whole) - characters // 4))
@@ -112,14 +114,14 @@ class Readings:
         return text, drawn[0] if drawn else None
 
     def _prefix(self, text: str, cut: int, room: int) -> tuple[list[int], list[int]]:
-        """The last tokens before `cut`, and where in the text each of them begins, and after the last `cut`."""
+        """The last tokens before `cut`; and where in the text each of them begins, then `cut`."""
         start = max(0, cut - room * CHARACTERS)
         encoding = self._corpus.tokenizer.encode(text[start:cut], add_special_tokens=False)
         ids, begins = encoding.ids[-room:], encoding.offsets[-room:]
         return ids, [*(start + begin for begin, _ in begins), cut]
 
     def _cut(self, text: str, hole: Hole, gaps: int) -> int:
-        """Where the last of so many gaps begins."""
+        """Where the last of `gaps` gaps begins."""
         if self._rng.random() < _BEGINNING:
             return hole.start
         if self._rng.random() < _ANYWHERE:
@@ -129,11 +131,11 @@ class Readings:
         return (max if gaps > 1 else min)(self._rng.choice(words), self._rng.choice(words))
 
     def _begins(self, starts: Sequence[int], hole: int, count: int, reach: int) -> list[tuple[int, int]]:
-        """Where gaps begin, each in tokens of the prefix and in characters of the text: at the last place of `starts`,
-        and at others before it, in the hole or above it, up to `reach` tokens before the last."""
+        """Where gaps begin, each in tokens of the prefix and in characters of the text: at the last of `starts`, and at
+        others up to `reach` tokens before it, in the hole or above it."""
         last = len(starts) - 1
         first = max(_SHORTEST, last - min(reach, LONGEST_GAP))
-        # Inside a character of several tokens nothing begins.
+        # No gap begins inside a character of several tokens.
         there = [at for at in range(first, last) if starts[at - 1] < starts[at] < starts[at + 1]]
         inside, above = [at for at in there if starts[at] >= hole], [at for at in there if starts[at] < hole]
         far = self._rng.sample(above, min(len(above), round(_ABOVE * count)))

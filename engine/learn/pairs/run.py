@@ -1,4 +1,4 @@
-"""A run of pairs: seeded, resumable after a cut at any moment, with its curve, gates and checkpoint in one folder."""
+"""Trains pairs: seeded, resumable after a cut at any moment, with checkpoint, curve and figures in one folder."""
 
 from __future__ import annotations
 
@@ -34,26 +34,28 @@ WARM_UP = 20
 REPORT_EVERY = 10
 """Steps."""
 _ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""Not cuDNN's: after a mask its gradients were no numbers (H200, torch 2.11)."""
+"""Without cuDNN's, whose gradients were NaN with a mask (H200, torch 2.11)."""
 LOOKS, LOOK_CONTEXTS, LOOK_SLOTS = 3, 24, 96
-"""Steps of the held-out split, always the same, and how many contexts and slots to one each of them has: more of either
-would take minutes of two cores."""
+"""Steps of the held-out split to assess on, always the same, contexts of each and slots of each context: more would
+take minutes of two cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairsSitting:
-    """How a run runs here and now; nothing of it changes what is learnt, but for rounding."""
+    """How a run uses this machine. Only `start_from` changes what is learnt."""
 
     device: torch.device
     workers: int = 0
     save_every_s: float = 300.0
     assess_every_s: float = 900.0
     start_from: Path | None = None
-    """A new run goes on from the written pairs in this folder, with a fresh optimiser."""
+    """The folder of written pairs that a new run starts from, with a fresh optimiser."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PairsState:
+    """The state of a run, all of which a checkpoint holds."""
+
     pairs: Pairs
     optimiser: torch.optim.AdamW
     step: int = 0
@@ -61,9 +63,10 @@ class PairsState:
     """Places of canvases that the loss was taken at."""
     gaps: int = 0
     seconds: float = 0.0
+    """Time of training, without assessments."""
 
     def counts(self) -> dict[str, float]:
-        """How much was read."""
+        """Steps, rows, gaps and seconds so far."""
         return {"step": self.step, "rows": self.rows, "gaps": self.gaps, "seconds": self.seconds}
 
 
@@ -77,7 +80,7 @@ def train_pairs(
     report: Callable[[str], None] = print,
     should_pause: Callable[[], bool] = lambda: False,
 ) -> PairsState:
-    """Train until the recipe's rows are read or `should_pause`, going on from the checkpoint in `folder` if any.
+    """Train until the recipe's end or `should_pause`, from the checkpoint in `folder` if it has one.
 
     Raises BadInput for a corpus or checkpoint that is missing or does not fit.
     """
@@ -126,24 +129,25 @@ def train_pairs(
 
 
 def finished(state: PairsState, recipe: PairsRecipe) -> bool:
+    """Whether all rows are read or all seconds are used up."""
     return _done(state, recipe) >= 1
 
 
 def scale(state: PairsState, recipe: PairsRecipe) -> float:
-    """Share of the peak rate: linear warm-up, level, and down to nothing."""
+    """The learning rate as a share of its peak: it rises linearly, stays, and falls to 0."""
     left = (1 - _done(state, recipe)) / recipe.decay if recipe.decay else 1.0
     return min(1.0, (state.step + 1) / WARM_UP, max(left, 0.0))
 
 
 def _done(state: PairsState, recipe: PairsRecipe) -> float:
-    """Share of the run."""
+    """The share of the run that is over."""
     return max(state.rows / recipe.rows, state.seconds / recipe.seconds if recipe.seconds else 0.0)
 
 
 def open_pairs(
     coder: Coder, recipe: PairsRecipe, folder: Path, seed: int, start_from: Path | None = None
 ) -> PairsState:
-    """The run in `folder` as it was last saved; or a new one, from the pairs in `start_from` or from nothing.
+    """The run in `folder` as it was last saved; else a new one, from the pairs in `start_from` or from scratch.
 
     Raises BadInput for a checkpoint or pairs of another shape.
     """
@@ -187,7 +191,7 @@ def save_pairs(state: PairsState, folder: Path) -> None:
 def _look(
     coder: Coder, state: PairsState, source: StepSource, recipe: PairsRecipe, breaks: Breaks, folder: Path
 ) -> Gates:
-    """The gates as they are now, on the same canvases each time."""
+    """Assess the pairs on the same held-out canvases each time, and add the figures to the curve."""
     canvases = replace(recipe, contexts=LOOK_CONTEXTS, slots=LOOK_SLOTS)
     held_out = replace(source, recipe=canvases, seed=0, split="held-out")
     looks = steps(held_out, range(LOOKS), breaks.inside.device, 0)

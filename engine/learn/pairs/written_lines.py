@@ -1,4 +1,5 @@
-"""What the base itself writes after contexts, cut into many gaps: a canvas learns to say what its check will say."""
+"""Self-distillation: gaps in lines that the base itself writes, so that a canvas learns drafts that its check
+accepts."""
 
 from __future__ import annotations
 
@@ -15,19 +16,19 @@ from engine.learn.pairs.canvas import NOTHING, Breaks, Prefilled, prefill, writt
 from engine.models.causal.opening import Coder
 
 _FIRST = 0.5
-"""Of the gaps of a context, those that begin in the line at its end, where that has so many."""
+"""Least share of a context's gaps that begin in its last line, if that has as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineGap:
-    """The rest of a line after `start` tokens of what was written."""
+    """The rest of a line from the written token `start` on."""
 
     start: int
     ids: list[int]
 
 
 class WrittenLines:
-    """Steps whose gaps are lines that the base wrote; it writes once for several of them."""
+    """Makes steps whose gaps are lines that the base wrote; it writes once for several steps."""
 
     def __init__(self, coder: Coder, source: StepSource, breaks: Breaks) -> None:
         recipe = source.recipe
@@ -40,7 +41,7 @@ class WrittenLines:
         self._held: tuple[int, Prefilled, list[list[LineGap]]] | None = None
 
     def step(self, number: int) -> Prefilled:
-        """Step `number`, the same whatever was asked for before it."""
+        """Step `number`; it does not depend on the calls before."""
         recipe = self._recipe
         share = max(1, recipe.batch // recipe.contexts)
         turn, part = divmod(number, share)
@@ -55,7 +56,7 @@ class WrittenLines:
 
     @torch.no_grad()
     def _written(self, turn: int) -> tuple[Prefilled, list[list[LineGap]]]:
-        """Contexts with what the base writes after each, and the gaps in it."""
+        """Contexts with what the base writes after each, and the gaps in that."""
         base, count = self._coder.network, self._recipe.written
         step = of_tensors(lambda each: each.to(self._device), self._readings[turn])
         step = replace(step, length=step.cut[:, 0])
@@ -73,7 +74,7 @@ class WrittenLines:
         return Prefilled(step=replace(step, ids=ids), keys=keys), gaps
 
     def _lines(self, tokens: list[int]) -> Iterator[LineGap]:
-        """Each gap in these tokens whose line they end."""
+        """All gaps in these tokens that end with a line."""
         begins = 0
         for at, token in enumerate(tokens):
             ended = token in self._coder.fim.ends
@@ -91,7 +92,7 @@ class WrittenLines:
                 return
 
     def _cut(self, step: CanvasStep, gaps: list[list[LineGap]], number: int) -> CanvasStep:
-        """Canvases after some of the gaps of each context."""
+        """A step with canvases for some of the gaps of each context."""
         recipe, rng = self._recipe, random.Random(f"{self._seed}/answers/{number}")
         width = recipe.widths[number % len(recipe.widths)]
         count = recipe.slots // width

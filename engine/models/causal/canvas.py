@@ -1,4 +1,4 @@
-"""A coder's canvas by itself: base and pairs denoise a whole gap over the coder's own cache of the context."""
+"""A coder's canvas as a model: the coder with its LoRA pairs denoises a whole gap over the coder's cached context."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _SAMPLING = Sampling(
 
 
 class CoderCanvas(Capabilities):
-    """A model of canvases. Its first slot stands where the context's last token does, which it holds once more; slot k
-    says token k + 1, as the base does."""
+    """Denoises canvases with a coder. Slot 0 repeats the context's last token in its position, and the logits of slot k
+    are those of the gap's token k, as a causal model's are."""
 
     def __init__(self, coder: CoderContexts, network: PairedNetwork, unknown: int) -> None:
-        """`unknown`: a token that no gap holds, which stands for one that is not known yet."""
+        """`unknown`: the token that stands for an unknown one on a canvas; no gap holds it."""
         self._coder, self._network = coder, network
         self.info = replace(
             coder.info,
@@ -50,22 +50,22 @@ class CoderCanvas(Capabilities):
         self.encode, self.head = coder.encode, coder.head
 
     def prompt(self, request: FillRequest, limit: int | None = None) -> Prompt:
-        """Nothing is pinned: what follows the gap stands in the context."""
+        """The coder's prompt with nothing pinned: its context holds the suffix."""
         return replace(self._coder.prompt(request, limit), suffix=())
 
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
-        """As the base reads them."""
+        """The scores of the coder itself, without pairs."""
         return self._coder.score(context, gaps, suffix)
 
     @torch.inference_mode()
     def step(self, rows: Rows) -> Logits:
-        """Those of the open positions, row by row."""
+        """Logits of the open positions, row by row."""
         said: list[Tensor] = []
         for row, (context, length) in enumerate(zip(rows.contexts, rows.lengths, strict=True)):
             assert isinstance(context, CausalContext)
             own = self._denoised(context, rows.canvas[row, :length].tolist())
             logits = self._network.logits(own[rows.open[row, :length]])
-            # What it says after the gap's end is nothing: it is as sure of all these slots as of the first.
+            # Slots after the gap's end say nothing of their own: each is as sure as the slot that ends it.
             ended = (logits.argmax(dim=-1) == self.info.pad_id).nonzero()[:1, 0].tolist()
             for end in ended:
                 logits[end:] = logits[end].clone()

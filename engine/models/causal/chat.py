@@ -1,8 +1,7 @@
-"""How a model was taught to talk: its chat template, in tokens.
+"""Chat templates: turns messages into the tokens that a model was trained to answer.
 
-What a person or a file says never becomes a control token: the template is rendered with stand-ins for the contents,
-and these are put in as plain text. Rendered as transformers does it (`apply_chat_template`): Jinja, sandboxed, blocks
-trimmed.
+The content of a message never becomes a control token: the template is rendered with stand-ins for the contents, which
+are encoded as plain text. Rendering follows transformers' `apply_chat_template`: sandboxed Jinja, blocks trimmed.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from engine.models.checkpoints.directory import Checkpoint, read_json_if_there, 
 ChatMessage = Mapping[str, str]
 """`role` and `content`."""
 _TAUGHT = re.compile(r"instruct|chat|(?<![a-z])it(?![a-z])", re.IGNORECASE)
-"""Of a name. Files of models that were not taught to answer have a template, too."""
+"""Finds in a model's name that it was trained to answer messages: files of other models have a template, too."""
 _STAND_IN = re.compile("\ue000([0-9]+)\ue001")
 
 
 def chat_of(checkpoint: Checkpoint, tokenizer: Tokenizer) -> ChatTemplate | None:
-    """That of a checkpoint; None where it was not taught to answer."""
+    """The chat template of a checkpoint; None: it was not trained to answer messages."""
     source, names = _source(checkpoint)
     said = ("general.name", "general.basename", "general.finetune")
     title = " ".join([checkpoint.name, *(str(checkpoint.fields.get(field, "")) for field in said)])
@@ -49,7 +48,7 @@ def _source(checkpoint: Checkpoint) -> tuple[Any, tuple[str, str]]:
 
 
 class ChatTemplate:
-    """One model's."""
+    """The chat template of one model."""
 
     def __init__(self, source: str, tokenizer: Tokenizer, *, begin: str = "", end: str = "") -> None:
         """`begin`, `end`: the texts of the tokens that a template may name."""
@@ -58,7 +57,8 @@ class ChatTemplate:
         self._names = {"bos_token": begin, "eos_token": end}
 
     def ids(self, messages: Sequence[ChatMessage], opening: str = "") -> list[int]:
-        """Messages, and the beginning of an answer to them. Raises ModelError for a template that can't be rendered."""
+        """Tokens of messages and of `opening`, how the answer begins. Raises ModelError for a template that can't be
+        rendered."""
         stand_ins = [{**each, "content": f"\ue000{at}\ue001"} for at, each in enumerate(messages)]
         parts = _STAND_IN.split(self._rendered(stand_ins))
         ids: list[int] = []
@@ -78,7 +78,7 @@ class ChatTemplate:
 
     @cached_property
     def _template(self) -> Any:
-        # Only what is told to rewrite needs it.
+        # Only rewrites by instruction need it.
         from jinja2.exceptions import TemplateError
         from jinja2.ext import loopcontrols
         from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -93,7 +93,7 @@ class ChatTemplate:
 
     @cached_property
     def _controls(self) -> dict[str, int]:
-        """The tokens that merges do not make, by their texts."""
+        """Ids of the tokens that no merge makes, by their texts."""
         return {str(token.content): at for at, token in self._tokenizer.get_added_tokens_decoder().items()}
 
     @cached_property

@@ -1,5 +1,5 @@
-"""What the files of a pretrained coder say, without torch: a GGUF, or config.json beside safetensors, of Qwen2's and
-Llama's classes.
+"""Reads the configuration of a pretrained coder, of Qwen2's or Llama's classes, from a GGUF or from a config.json
+beside safetensors. Imports no torch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.models.checkpoints.gguf import GgufFile
 from engine.models.masked.config import read_architecture
 
 MODEL_TYPES = ("qwen2", "llama")
-"""Of config.json; of a GGUF they are its architectures."""
+"""`model_type` of a config.json, `general.architecture` of a GGUF."""
 _TENSORS = {
     "token_embd": "model.embed_tokens",
     "output_norm": "model.norm",
@@ -30,15 +30,15 @@ _TENSORS = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
-"""Names of GGUF, and those of transformers' classes."""
+"""From GGUF's names of layers to those of transformers' classes."""
 _NAME = re.compile(r"(?:blk\.([0-9]+)\.)?([a-z_]+)\.(weight|bias)")
 _ROPE_TABLE = "rope_freqs.weight"
 _MOST_LAYERS = 1000
 
 
 def from_gguf(file: GgufFile) -> tuple[dict[str, Any], list[TensorHeader]]:
-    """A GGUF as a config.json, and its tensors under the names of transformers' classes. Raises ModelError for what
-    these would compute otherwise."""
+    """The config.json that a GGUF stands for, and its tensors under the names of transformers' classes. Raises
+    ModelError for a tensor or field that those classes do not have."""
     config = _config(file)
     return config, _tensors(file, config)
 
@@ -94,18 +94,18 @@ def _tensors(file: GgufFile, config: dict[str, Any]) -> list[TensorHeader]:
 
 
 def length(files: Files) -> LengthStrategy:
-    """Raises ModelError for a model that was not trained to fill gaps."""
+    """How fills end: "causal". Raises ModelError for a model that was not trained to fill gaps."""
     markers(files)
     return "causal"
 
 
 def layers(files: Files) -> int:
-    """Raises ModelError for a config of another computation."""
+    """The number of layers. Raises ModelError for a config that this network can't compute."""
     return read_architecture(files.config, files.name).layers
 
 
 def markers(files: Files) -> FimTokens:
-    """Raises ModelError for a model that was not trained to fill gaps."""
+    """Ids of the fill-in-the-middle markers. Raises ModelError for a model that was not trained to fill gaps."""
     ends = files.config.get("eos_token_id")
     end, begin = ends[0] if isinstance(ends, list) and ends else ends, files.config.get("bos_token_id")
     return fim_tokens(
@@ -117,7 +117,7 @@ def markers(files: Files) -> FimTokens:
 
 
 def spelled_tokens(files: Files) -> dict[str, int]:
-    """Id of each token, as its files spell it."""
+    """The id of each token, by its spelling in the model's files."""
     if files.fields:
         return {token: at for at, token in enumerate(files.fields.get("tokenizer.ggml.tokens", ()))}
     held = read_json_if_there(files.path / "tokenizer.json", files.name)
@@ -127,7 +127,7 @@ def spelled_tokens(files: Files) -> dict[str, int]:
 
 
 def loaded(tensors: list[TensorHeader]) -> tuple[TensorHeader, ...]:
-    """All but what older versions of transformers wrote beside the weights."""
+    """The tensors to load: all but the tables that older versions of transformers saved with the weights."""
     return tuple(tensor for tensor in tensors if not tensor.name.endswith("rotary_emb.inv_freq"))
 
 

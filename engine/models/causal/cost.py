@@ -1,5 +1,5 @@
-"""What a pass takes by its rows on this machine, measured when a coder is loaded. Answers do not depend on it: it
-decides how much is drafted.
+"""The cost of a forward pass by its rows on this machine, measured when a coder is loaded. It decides how many tokens
+are drafted, never what is answered.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 MEASURED = (1, 8, 16)
-"""Rows. Products are computed by steps of eight."""
+"""Numbers of rows that are measured; products are computed eight rows at a time."""
 LEAST, MOST = 0.01, 0.1
-"""Of a pass over one row, what one more can cost: what else runs on the machine must not decide."""
+"""Bounds on the cost of one more row, as a share of a pass over one: other work on the machine must not decide."""
 
 
 def measured(run: Callable[[int], object], clock: Callable[[], float] = time.perf_counter) -> Callable[[int], float]:
-    """What a pass over so many rows takes, as a multiple of one over a single row. `run` does one, and has done it when
-    it returns."""
+    """A function from a number of rows to the cost of a pass over them, in passes over one row. `run` does a pass over
+    so many rows and returns after it."""
     seconds: list[float] = []
     for rows in MEASURED:
         run(rows)  # The first one writes oneDNN's programs.

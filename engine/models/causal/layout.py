@@ -1,4 +1,4 @@
-"""How a coder's context is laid out in tokens: what stays first, the prefix last, so that typing appends."""
+"""The order of a coder's context in tokens: the prefix comes last, so that typing only appends."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from engine.models.causal.opening import FimTokens
 
 FIXED = 4
-"""Markers of a context without snippets, at the most."""
+"""Most markers of a context without snippets."""
 
 
 def context_ids(
     fim: FimTokens, suffix: Sequence[int], prefix: Sequence[int], snippets: Sequence[Sequence[int]] = ()
 ) -> list[int]:
-    """A context that ends at the gap: parts of other files, each after a separator, what follows the gap, and what
-    stands before it. The published order has the prefix before the suffix; then each key would read the suffix anew."""
+    """A context that ends at the gap: snippets, each after a separator, the suffix, then the prefix. The published
+    order has the prefix before the suffix: then each key would prefill the suffix again."""
     begin = [] if fim.begin is None else [fim.begin]
     separator = [] if fim.file_separator is None else [fim.file_separator]
     before = [token for snippet in snippets for token in (*separator, *snippet)]

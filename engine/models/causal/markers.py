@@ -1,5 +1,5 @@
-"""How families of models mark a gap in a prompt: one table, for the prompts of coders that run here and for those that
-clients of the HTTP server write.
+"""The fill-in-the-middle markers of each family of coders, for our own prompts and for those that clients of the HTTP
+server write.
 
 Sources: the cards and tokenizers of Qwen2.5-Coder, StarCoder2, Granite Code, DeepSeek-Coder, CodeLlama, Codestral.
 """
@@ -14,21 +14,21 @@ from engine.common.errors import ModelError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """The markers of one family, as they stand in a prompt; the parts may come in any order."""
+    """The markers of one family by their texts; the parts of a prompt may come in any order."""
 
     title: str
     prefix: str
     suffix: str
     middle: str = ""
-    """What is after it comes directly before the gap; empty: this family has none, and the prefix comes last."""
+    """The marker after which the gap is written; empty: this family has none, and the prefix comes last."""
     spaced: bool = False
-    """One space parts its markers from the text."""
+    """Whether one space separates its markers from the text."""
     pad: str = ""
     files: tuple[str, ...] = ()
-    """What a file's path stands after, in a prompt of several."""
+    """Markers before a file's path, in a prompt with several files."""
     repository: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
-    """What the model writes where an answer ends, beside the end of text that its files name."""
+    """Markers by which the model ends an answer, beside the end of text that its files name."""
     begins: bool = False
     """Whether its prompts begin with the token for the beginning of a text."""
 
@@ -86,7 +86,7 @@ _METASPACE = "\u2581"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FimTokens:
-    """Ids of the markers between the parts of a fill-in-the-middle prompt."""
+    """Ids of the markers of a fill-in-the-middle prompt."""
 
     dialect: Dialect
     prefix: int
@@ -97,7 +97,7 @@ class FimTokens:
     file_separator: int | None
     repository: int | None
     begin: int | None
-    """Stands first in a prompt."""
+    """The first token of a prompt; None: prompts have none."""
     ends: frozenset[int]
     """Tokens that end an answer where the model writes one of them."""
 
@@ -105,9 +105,9 @@ class FimTokens:
 def fim_tokens(
     vocabulary: Mapping[str, int], name: str, *, end: int | None = None, begin: int | None = None
 ) -> FimTokens:
-    """The markers in a vocabulary. `end`, `begin`: the ids that its files name for those of a text.
+    """Find the markers in a vocabulary. `end`, `begin`: the ids of a text's end and beginning that the files name.
 
-    Raises ModelError where it has none of the families' markers.
+    Raises ModelError for a vocabulary without the markers of any family.
     """
     dialect, prefix, suffix, middle = _dialect(vocabulary, name)
     separator, repository = _first(vocabulary, dialect.files), _first(vocabulary, dialect.repository)
@@ -140,6 +140,6 @@ def _dialect(vocabulary: Mapping[str, int], name: str) -> tuple[Dialect, int, in
 
 
 def _first(vocabulary: Mapping[str, int], names: tuple[str, ...]) -> int | None:
-    """The id of the first that there is; SentencePiece writes a space before some."""
+    """The id of the first name in a vocabulary; SentencePiece writes a space before some."""
     spelled = (each for name in names if name for each in (name, _METASPACE + name))
     return next((vocabulary[each] for each in spelled if each in vocabulary), None)

@@ -1,4 +1,4 @@
-"""Family `causal`: pretrained coders that read from left to right, given drafts to check."""
+"""Family `causal`: pretrained coders, which decode from left to right and check trees of drafts."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ from engine.models.vocabulary import Vocabulary, read_vocabulary
 from engine.models.weights import OnPercent
 
 _LATER = 16
-"""Tokens at a context's end that are read with the first drafts after it: so many rows cost little more than one."""
+"""Most tokens at a context's end that the pass over the first drafts reads: so many rows cost little more than one."""
 SLOTS = 1
-"""Unknown tokens of a canvas beside a check: of more, few come to be accepted."""
+"""Unknown tokens of the canvas in a pass that checks a tree: of more, few are accepted."""
 _MEASURED = 32
-"""Tokens of the context after which passes are measured."""
+"""Tokens of the context that `measure` times passes after."""
 _ANSWER = 512
-"""Tokens of an answer at the most."""
+"""Most tokens of an answer."""
 _AT_ONCE = 32
-"""Rows whose logits are there at the same time."""
+"""Rows whose logits are in memory at the same time."""
 _NOTHING = DraftTree(ids=(), parents=())
 _NONE = UnknownTokens()
 _NO_REUSE = Reuse(steps=1, near=0, share=0.0, shared=False)
@@ -71,10 +71,10 @@ class Causal(PiecewisePrefill):
     """A resident coder."""
 
     pairs = FOLDER
-    """Of a canvas, if they were trained beside the coder's file."""
+    """The folder of the LoRA pairs of its canvas, which are used if they were trained beside this coder's file."""
     _cost = staticmethod(linear_cost)
     _scratch: CausalText | None = None
-    """The text whose tree stands after it in its store."""
+    """The text whose checked tree is still in the store after it; None: no tree is."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Causal(PiecewisePrefill):
         chat: ChatTemplate | None = None,
         path: Path | None = None,
     ) -> None:
-        """`path`: the file that it came from, which pairs may have been trained beside."""
+        """`path`: the file of its weights; pairs may have been trained beside it."""
         self._chat, self._path, self._unknown = chat, path, prompt.fim.prefix
         self.vocabulary = prompt.vocabulary
         self.tokenize = prompt.tokenize
@@ -118,7 +118,7 @@ class Causal(PiecewisePrefill):
 
     @classmethod
     def of_coder(cls, coder: Coder, name: str, path: Path | None = None) -> Self:
-        """A model of a coder that was read."""
+        """A model of a coder that is in memory."""
         vocabulary = read_vocabulary(coder.tokenizer, coder.network.config.vocab, name)
         prompt = CausalPrompt(coder.tokenizer, vocabulary, coder.fim, CONTEXT)
         return cls(coder.network, _info(coder, name, vocabulary), prompt, coder.chat, path)
@@ -130,7 +130,7 @@ class Causal(PiecewisePrefill):
 
     @cached_property
     def _paired(self) -> PairedNetwork | None:
-        """With its pairs, read when they are first asked for; None: they belong to another file."""
+        """The network with its pairs, read at the first use; None: the pairs belong to another file."""
         known = self._path is not None and fits(self._path, self.pairs)
         return paired(self.network, self.pairs) if known else None
 
@@ -146,7 +146,7 @@ class Causal(PiecewisePrefill):
         return self.vocabulary.text(ids)
 
     def forget(self) -> None:
-        """Let go of all that is kept, as if no request had come before."""
+        """Empty the caches, as if no request had come before."""
         budget = cache_budget(self.network.devices, 0)
         self.cache = KVCache(len(self.network.layers), self.network.token_nbytes, budget, _NO_REUSE)
 
@@ -163,16 +163,15 @@ class Causal(PiecewisePrefill):
         return self.cache.tokens_requested, self.cache.tokens_reused
 
     def shrink_caches(self) -> None:
-        """Let go of all that is kept and not in use, and keep half as much from now on."""
+        """Drop what the cache holds for no running fill, and halve its budget."""
         self.cache.shrink()
 
     def step(self, rows: Rows) -> Logits:
-        """Raises ModelError."""
+        """Raises ModelError: a causal model has no canvases."""
         raise ModelError(f"{self.info.name} reads from left to right: it has no canvases.")
 
     def encode(self, ids: Sequence[int]) -> CausalContext:
-        """Encode what the cache does not hold of the context, but for a few last tokens, which are read with what
-        follows them."""
+        """Prefill what the cache lacks of a context; up to `_LATER` last tokens wait for the first check after it."""
         store, known = self.cache.open(ids, self.owner)
         context = CausalContext(store=store, ids=tuple(ids))
         if len(ids) - known > _LATER:
@@ -181,13 +180,14 @@ class Causal(PiecewisePrefill):
         return context
 
     def begin(self, context: Context, suffix: Sequence[int] = (), written: Sequence[int] = ()) -> CausalText:
-        """The suffix stands in the context."""
+        """Start a text after a context. `suffix` is ignored: the context holds it."""
         assert isinstance(context, CausalContext)
         return CausalText(context=context, written=tuple(written))
 
     @torch.inference_mode()
     def check(self, text: Text, tree: DraftTree, canvas: int | None = None) -> Tensor:
-        """Of what follows the text, and each token of the tree."""
+        """Logits [1 + N, V]: what follows the text, then what follows each of the tree's N tokens. With `canvas`, the
+        number of a token (-1: the text's last), the pass denoises `slots` unknown tokens after it, too: `guessed`."""
         assert isinstance(text, CausalText)
         unknown = _NONE if canvas is None else UnknownTokens(after=canvas, count=self.slots)
         logits = self.network.logits(self._checked(text, tree, unknown))
@@ -198,6 +198,7 @@ class Causal(PiecewisePrefill):
         return logits[: 1 + len(tree.ids)]
 
     def guessed(self, text: Text) -> tuple[int, Tensor] | None:
+        """The token that the canvas of the last check follows, and logits [S, V] of its slots; None: it had none."""
         assert isinstance(text, CausalText)
         return None if text.checked is None else text.checked.guessed
 
@@ -205,14 +206,14 @@ class Causal(PiecewisePrefill):
         return self._cost(rows)
 
     def measure(self) -> None:
-        """Learn what a pass takes by its rows on this machine; nothing is kept of what it reads for that."""
+        """Time passes by their rows on this machine, for `cost`; empties the caches."""
 
         text = self.begin(self.encode(range(_MEASURED)))
         self.check(text, _NOTHING)
 
         def run(rows: int) -> list[float]:
             tree = DraftTree(ids=tuple(range(rows)), parents=tuple(range(-1, rows - 1)))
-            # Read, a device has computed it.
+            # To read a number waits for the device.
             return self.check(text, tree)[:, 0].tolist()
 
         self._cost = measured(run)
@@ -220,8 +221,8 @@ class Causal(PiecewisePrefill):
 
     @torch.inference_mode()
     def accept(self, text: Text, path: Sequence[int]) -> CausalText:
-        """Keys and values of what was accepted move to their place. Raises ValueError for what is no path in the tree
-        that the text was checked with."""
+        """The text with a path of its checked tree after it; keys and values move to their place. Raises ValueError if
+        the text was not checked, or the tree has no such path."""
         assert isinstance(text, CausalText)
         if text.checked is None:
             raise ValueError("The text was not checked with a tree.")
@@ -241,7 +242,7 @@ class Causal(PiecewisePrefill):
 
     @torch.inference_mode()
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
-        """Log-probabilities of each gap and of the first tokens of the suffix after it."""
+        """For each gap the log-probabilities of its tokens and of up to SCORED_SUFFIX tokens of the suffix, in nats."""
         rows = [(*gap, *suffix[:SCORED_SUFFIX]) for gap in gaps]
         if sum(map(len, rows)) > PASS and len(rows) > 1:
             half = len(gaps) // 2
@@ -256,12 +257,12 @@ class Causal(PiecewisePrefill):
         return [[said[at] for at in path] for path in paths]
 
     def read(self, context: CausalContext) -> None:
-        """Have keys and values of all of a context."""
+        """Prefill all of a context."""
         self._read(CausalText(context=context), context.length)
 
     def _said(self, hidden: Tensor, tokens: Tensor) -> Tensor:
-        """Log-probabilities [F] of tokens [F] by hidden states [F, E]; of few at a time, each with all of its logits: a
-        head in eight bits has no parts."""
+        """Log-probabilities [F] of tokens [F] by hidden states [F, E], few rows at a time with all of their logits: a
+        head in 8 bits can't compute single ones."""
         found: list[Tensor] = []
         for states, own in zip(hidden.split(_AT_ONCE), tokens.split(_AT_ONCE), strict=True):
             logits = self.network.logits(states)
@@ -269,7 +270,7 @@ class Causal(PiecewisePrefill):
         return torch.cat(found)
 
     def _checked(self, text: CausalText, tree: DraftTree, unknown: UnknownTokens = _NONE) -> Tensor:
-        """Hidden states [1 + N + U, E] of a text's last token, of a tree after it, and of unknown tokens."""
+        """Hidden states [1 + N + U, E]: the text's last token, the tree's N tokens, U unknown tokens."""
         known = self._read(text, len(text.ids) - PIECE)
         known = min(known, len(text.ids) - (text.last is None))
         hidden = self._pass(text, known, len(text.ids), tree, unknown)
@@ -282,7 +283,7 @@ class Causal(PiecewisePrefill):
 
     @torch.inference_mode()
     def _read(self, text: CausalText, end: int) -> int:
-        """Have keys and values of the first `end` tokens of a text; returns of how many there are."""
+        """Prefill the first `end` tokens of a text; returns how many tokens the store holds."""
         known = common_head(text.context.store.ids, list(text.ids))
         while known < end:
             until = min(known + PIECE, end)
@@ -291,8 +292,8 @@ class Causal(PiecewisePrefill):
         return known
 
     def _pass(self, text: CausalText, known: int, end: int, tree: DraftTree, unknown: UnknownTokens = _NONE) -> Tensor:
-        """Read the tokens of a text from `known` to `end`, a tree after them and unknown tokens: hidden states of the
-        text's last one, as far as it is read now, and of the others."""
+        """One forward pass over the text's tokens from `known` to `end`, a tree and unknown tokens. Returns hidden
+        states [R + N + U, E]; R is 1, the text's last token, or 0 where the pass reads none of the text."""
         store, ids, device = text.context.store, text.ids[known:end], self.network.device
         self._scratch = None
         del store.ids[known:]

@@ -1,4 +1,4 @@
-"""From a checkpoint of Qwen2's or Llama's classes to a network and its tokenizer."""
+"""Loads the network and the tokenizer of a pretrained coder."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from engine.models.weights import OnPercent, load_weights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coder:
-    """A pretrained coder: its network as a causal one, and what its tokens mean."""
+    """A pretrained coder in memory: causal network, tokenizer, markers, chat template."""
 
     network: MaskedNetwork
     tokenizer: Tokenizer
     fim: FimTokens
     chat: ChatTemplate | None = None
-    """None: it was not taught to answer messages."""
+    """None: it was not trained to answer messages."""
 
     def encode(self, text: str) -> list[int]:
         return self.tokenizer.encode(text, add_special_tokens=False).ids
 
 
 def coder_of(checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent | None = None) -> Coder:
-    """Read a coder whole into memory. Raises ModelError for a file that holds none."""
+    """Load a coder into memory. Raises ModelError for files that hold none."""
     architecture = read_architecture(checkpoint.config, checkpoint.name)
     with torch.device("meta"):
         module = MaskedModule(architecture)
@@ -59,7 +59,7 @@ def coder_of(checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent
 
 
 def open_coder(path: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Coder:
-    """The same of a file, all on one device. Raises ModelError."""
+    """Load a coder from a GGUF file onto one device. Raises ModelError."""
     file = read_gguf(path)
     if file.architecture not in MODEL_TYPES:
         raise ModelError(f"{path} is of the architecture {file.architecture!r}: use one of {' or '.join(MODEL_TYPES)}.")

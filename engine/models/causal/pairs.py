@@ -1,5 +1,5 @@
-"""Low-rank pairs beside the layers of a frozen coder, for the rows of canvases alone: other rows pass as if there were
-none, so one pass reads drafts by the base and canvases by base and pairs.
+"""LoRA pairs beside the layers of a frozen coder, added to the rows of canvases alone. One pass checks drafts with the
+coder itself and denoises canvases with the coder and its pairs.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _PARTS = (
     ("mlp.gate_proj", "mlp.up_proj"),
     ("mlp.down_proj",),
 )
-"""Layers over the same input."""
+"""Layers with the same input."""
 
 
 def fits(path: Path, folder: Path = FOLDER) -> bool:
-    """Whether the pairs of a folder were trained beside the weights in a file, which is read whole if it has their
+    """Whether the pairs in `folder` were trained beside the weights in the file `path`; hashes a file of the right
     size."""
     base = json.loads((folder / METADATA).read_text(encoding="utf-8"))["base"]
     if not path.is_file() or path.stat().st_size != base["nbytes"]:
@@ -44,14 +44,14 @@ def fits(path: Path, folder: Path = FOLDER) -> bool:
 
 
 def read_pairs(folder: Path = FOLDER) -> dict[str, Tensor]:
-    """What was trained, in float32, by its names."""
+    """The trained tensors by name, in float32."""
     held = load_file(folder / WEIGHTS)
     numbers = {name: held[name].float() * held[name + SCALE] for name in held if not name.endswith(SCALE)}
     return {name: each.squeeze(0) if name == "mask" else each for name, each in numbers.items()}
 
 
 def paired(network: MaskedNetwork, folder: Path = FOLDER) -> PairedNetwork:
-    """A coder's network with the pairs of a folder that `fits` its file."""
+    """A coder's network with the pairs in a folder that `fits` its file."""
     recipe = json.loads((folder / METADATA).read_text(encoding="utf-8"))["recipe"]
     found = PairedNetwork(network.module, network.config, read_pairs(folder), recipe["alpha"] / recipe["rank"])
     found.attends_in = network.attends_in
@@ -59,8 +59,8 @@ def paired(network: MaskedNetwork, folder: Path = FOLDER) -> PairedNetwork:
 
 
 class Thin:
-    """A matrix [N, K] of a pair. On a processor that is fast in bfloat16 it stays in the eight bits a row that it came
-    in: few rows are multiplied with it at the speed of memory, and half of it is read then."""
+    """A matrix [N, K] of a pair. On a processor that is fast in bfloat16 it stays in int8 with a scale a row, as it is
+    on disk: products with few rows run at the speed of memory, and it is half the bytes."""
 
     def __init__(self, weight: Tensor) -> None:
         self.shape = weight.shape
@@ -73,7 +73,7 @@ class Thin:
         self.dtype = self._weight.dtype if self._scales is None else torch.bfloat16
 
     def product(self, rows: Tensor) -> Tensor:
-        """Rows [R, K] in `dtype` by it: [R, N]."""
+        """Rows [R, K] in `dtype` times the matrix: [R, N]."""
         if self._scales is None:
             return F.linear(rows, self._weight)
         multiply: Any = torch.ops.aten._weight_int8pack_mm
@@ -81,13 +81,13 @@ class Thin:
 
 
 class PairsTogether:
-    """Pairs of layers over the same input: a [R, K] and b [N, R] each."""
+    """The pairs of layers with the same input: a [R, K] and b [N, R] each."""
 
     def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
         self._a, self._b = Thin(torch.cat([a for a, _ in pairs])), [Thin(b) for _, b in pairs]
 
     def add(self, product: Tensor, hidden: Tensor) -> None:
-        """Add to products [T, N of all layers] of the last rows of hidden states [T, K] what the pairs make of them."""
+        """Add the pairs' share to the layers' products [T, N of all layers] of hidden states [T, K]."""
         thin = self._a.product(hidden.to(self._a.dtype))
         outs = product.split([b.shape[0] for b in self._b], dim=1)
         parts = thin.split([b.shape[1] for b in self._b], dim=1)
@@ -96,7 +96,7 @@ class PairsTogether:
 
 
 class PairedNetwork(MaskedNetwork):
-    """The passes of a coder whose last rows may be those of canvases."""
+    """A coder's network whose last rows may be canvases."""
 
     def __init__(
         self, module: Any, architecture: Architecture, trained: Mapping[str, Tensor], scale: float = 1.0
@@ -124,8 +124,8 @@ class PairedNetwork(MaskedNetwork):
     def run_canvas(
         self, ids: Tensor, positions: Tensor, attend: Attend, wanted: Tensor, rows: int, unknown: Tensor
     ) -> Tensor:
-        """`run` of one sequence whose last `rows` are those of a canvas, which are all wanted; of all its places those
-        `unknown` [T] hold the embedding of an unknown token."""
+        """`run` on one sequence whose last `rows` are a canvas, all of them wanted. `unknown` [T]: where the embedding
+        of an unknown token takes the place of the token's own."""
         self._rows = rows
         embedded = torch.where(unknown[:, None], self.mask.to(self.embeddings.weight.dtype), self.embeddings(ids))
         try:

@@ -1,6 +1,4 @@
-"""The prompt of coders that read from left to right, laid out so that typing only appends: what follows the gap comes
-first, what stands before it last.
-"""
+"""The prompt of a coder: the suffix comes first and the prefix last, so that typing only appends to the context."""
 
 from __future__ import annotations
 
@@ -17,9 +15,9 @@ from engine.models.tokenizer import PromptLayout
 from engine.models.vocabulary import Vocabulary
 
 PINNED = 48
-"""Suffix tokens that tell where an answer has to end."""
+"""Suffix tokens by which the end of an answer is judged."""
 _WORD = 24
-"""Characters of a word's beginning from which on no more of it is taken back."""
+"""Characters of an unfinished word from which on no more of it is moved from the context to `Prompt.head`."""
 _SUFFIX_SHARE, _SNIPPET_SHARE = 0.2, 0.25
 
 
@@ -29,14 +27,15 @@ class CausalPrompt(PromptLayout):
         self.fim = fim
 
     def lay_out(self, request: FillRequest, limit: int | None = None) -> Prompt:
-        """[snippets | suffix | prefix] and the near suffix. `limit`: tokens of context, in place of the model's own."""
+        """Context [snippets | suffix | prefix], and the suffix's first tokens. `limit`: most tokens of the context, in
+        place of the model's own."""
         limit = limit or self._limit
         room = int(limit * _SUFFIX_SHARE)
         following = self.after(request, room)[0][:room]
         snippets = self._snippets(request, int(limit * _SNIPPET_SHARE))
         used = sum(len(each) + 1 for each in snippets) + FIXED + len(following) + bool(snippets)
         before = self.before(request, limit - used)
-        # A line break is no token's beginning: to take it back would only invite more of them.
+        # No token begins with a line break that ends the prefix: taken back, the model would write more of them.
         at_line = request.prefix[-1:] == "\n"
         kept, head = (before, "") if at_line else self._before_word(*cut_at_cursor(before, self.vocabulary))
         return Prompt(
@@ -46,8 +45,8 @@ class CausalPrompt(PromptLayout):
         )
 
     def _before_word(self, kept: Sequence[int], head: str) -> tuple[Sequence[int], str]:
-        """Tokens that stay before a word that the cursor stands in, and its beginning: it may be cut into others when
-        it goes on (`.re|a` and `.read|lines`)."""
+        """Tokens before the word at the cursor, and that word's beginning as text: its tokens change as it is typed
+        (`.re|a`, then `.read|lines`)."""
         while kept and len(head) < _WORD and (piece := self.vocabulary.text(kept[-1:])):
             if not (_is_of_word(piece[-1]) and _is_of_word(head[:1])):
                 break

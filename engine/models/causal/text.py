@@ -1,4 +1,4 @@
-"""Texts that a coder reads and writes on, and the trees of drafts that follow them."""
+"""The state of causal decoding: a context, what was written after it, and the tree of drafts in the last pass."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from engine.models.kv_cache import KeyValues
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, kw_only=True)
 class CausalContext:
-    """A context whose last tokens need not be read yet: they are read together with what follows them."""
+    """A context whose last tokens may not be prefilled yet: the first check after it reads them."""
 
     store: KeyValues
-    """Holds most of it; what it holds is told by its tokens."""
+    """Keys and values of most of its tokens; `store.ids` says of which."""
     ids: tuple[int, ...]
 
     @property
@@ -27,10 +27,10 @@ class CausalContext:
 
 
 class CoderContexts(Model, Protocol):
-    """A coder whose contexts others attend to."""
+    """A coder whose prefilled contexts a canvas attends to."""
 
     def read(self, context: CausalContext) -> None:
-        """Have keys and values of all of a context."""
+        """Prefill all of a context."""
         ...
 
 
@@ -41,9 +41,9 @@ class CausalText:
     context: CausalContext
     written: tuple[int, ...] = ()
     last: Tensor | None = None
-    """Hidden state [1, E] of the last token, where it is known."""
+    """Hidden state [1, E] of the last token; None: it was not read yet."""
     checked: Checked | None = None
-    """What `accept` chooses from."""
+    """The last check of this text, from which `accept` takes a path; None: there was none."""
 
     @property
     def is_read(self) -> bool:
@@ -56,28 +56,28 @@ class CausalText:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Checked:
-    """A tree after a text, after a pass over it."""
+    """A tree of drafts after a text, and what the pass over it said."""
 
     tree: DraftTree
     hidden: Tensor = field(repr=False)
-    """[N, E] of its tokens."""
+    """Hidden states [N, E] of its tokens."""
     guessed: tuple[int, Tensor] | None = field(default=None, repr=False)
-    """Which token of the tree a canvas follows, and logits [S, V] of its unknown tokens."""
+    """The token of the tree (-1: the text's last) that a canvas follows, and logits [S, V] of its unknown tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownTokens:
-    """A short canvas in the pass that checks a tree: its tokens see each other and all that is before them."""
+    """A short canvas in the pass that checks a tree: its tokens attend to each other and to all before them."""
 
     after: int = -1
-    """The token of the tree that they follow; -1: the text's last."""
+    """The token of the tree before them; -1: the text's last."""
     count: int = 0
 
 
 def seen(tree: DraftTree, before: int, known: int, unknown: UnknownTokens) -> Tensor:
-    """Mask [T, known + T] (True is seen), T = before + N + U, of `before` tokens after `known` ones, each of which sees
-    all that come before it, of a tree's tokens, which see all of those and the ones that they follow, and of unknown
-    tokens."""
+    """Attention mask [T, known + T], T = before + N + U; True: attends. `known` tokens are in the cache. Each of the
+    `before` tokens after them attends to what comes before it, each of the N of the tree to all of those and to its
+    ancestors, each of the U unknown ones to what comes before `unknown.after`, to that token and to one another."""
     start = before + len(tree.ids)
     count = start + unknown.count
     mask = torch.ones(count, known + count, dtype=torch.bool)
@@ -93,7 +93,7 @@ def seen(tree: DraftTree, before: int, known: int, unknown: UnknownTokens) -> Te
 
 
 def tree_of(drafts: Sequence[Sequence[int]]) -> tuple[DraftTree, list[list[int]]]:
-    """Drafts as one tree, and where in it the tokens of each are."""
+    """Drafts as one tree, and the path of each in it."""
     children: dict[tuple[int, int], int] = {}
     ids, parents, paths = list[int](), list[int](), list[list[int]]()
     for draft in drafts:

@@ -1,10 +1,9 @@
-"""The tokenizers of pretrained coders, out of a GGUF or a tokenizer.json: byte-level, or SentencePiece's with bytes.
+"""Builds the tokenizer of a pretrained coder from a GGUF or a tokenizer.json: byte-level, or SentencePiece with bytes.
 
-A file's bytes survive: no Unicode normalisation, no space before a text. A marker that stands in the user's text is
-text.
+A text's bytes survive: no Unicode normalisation, no space before a text. A marker in the user's text is plain text.
 
 Sources: `llama-vocab.cpp` of llama.cpp for the kinds (`tokenizer.ggml.pre`), the published tokenizer.json of each for
-how it cuts a text before merges; `SentencePieceExtractor` of transformers for merges out of scores.
+how it splits a text before merges; `SentencePieceExtractor` of transformers for merges from scores.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ _CUTS: Mapping[str, Sequence[str]] = {
     "deepseek-coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}"),
     "llama-bpe": (rf"{_WORDS}|\p{{N}}{{1,3}}|{_REST}",),
 }
-"""How each kind of byte-level tokenizer cuts a text before it merges bytes, one cut after the other."""
+"""The patterns by which each kind of byte-level tokenizer splits a text before it merges bytes, in order."""
 _WHOLE_WORDS = {"llama-bpe"}
-"""Kinds that take a word as one token where the vocabulary has it, whatever the merges say."""
+"""Kinds that encode a word of the vocabulary as one token, whatever the merges say."""
 _MARKER = re.compile(r"\s*[<\[].*[>\]]\s*", re.DOTALL)
 _NORMAL, _UNKNOWN, _USER, _BYTE = 1, 2, 4, 6
-"""Of `tokenizer.ggml.token_type`."""
+"""Values of `tokenizer.ggml.token_type`."""
 _METASPACE = "\u2581"
 
 
 def read_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
-    """The published tokenizer. Raises ModelError for one of another kind, or that contradicts itself."""
+    """The tokenizer of a checkpoint. Raises ModelError for an unknown kind, or one that contradicts itself."""
     with reading(f"The tokenizer of {checkpoint.name}"):
         return settled(
             _from_fields(checkpoint.fields, checkpoint.name) if checkpoint.fields else _from_file(checkpoint)
@@ -64,7 +63,7 @@ def _from_fields(fields: Mapping[str, Any], name: str) -> Tokenizer:
         raise ModelError(
             f"{name} has a tokenizer of the model {str(model)[:80]!r}, which dg-lsp can't build: use another."
         )
-    # What is not put together by merges: markers, which no text has, and texts that are one token always.
+    # Tokens that no merge makes: markers, which no text has, and texts that are always one token.
     others = [(token, kind) for token, kind in zip(tokens, kinds, strict=True) if kind not in (_NORMAL, _BYTE)]
     special = {token: None for token, kind in others if kind != _USER or _is_marker(token)}
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
@@ -100,7 +99,7 @@ def _sentence_piece(vocabulary: dict[str, int], scores: Sequence[float], kinds: 
 
 
 def _merges(vocabulary: Mapping[str, int], scores: Sequence[float]) -> list[tuple[str, str]]:
-    """Every way to put a token together from two, the highest score first."""
+    """Each pair of tokens that makes a third one, the highest score first."""
     found = [
         (-scores[at], vocabulary[token[:cut]], vocabulary[token[cut:]], token[:cut], token[cut:])
         for token, at in vocabulary.items()

@@ -1,4 +1,4 @@
-"""Pretrained coders with a short name: where they are published, and which packages have the same bytes."""
+"""Pretrained coders that `pull` knows by a short name, and where their files are published."""
 
 from __future__ import annotations
 

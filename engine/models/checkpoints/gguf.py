@@ -1,6 +1,7 @@
-"""Reads the headers of published GGUF files: a model's fields and tensors. Imports no torch, reads no weights.
+"""Reads the header of a GGUF file: a model's fields, names and places of its tensors. Imports no torch, reads no
+weights.
 
-The package `gguf` is not used for that: it takes eight seconds for a coder's header and trusts the counts in it. Here
+The package `gguf` takes eight seconds for a coder's header and trusts the counts in it. Here
 each count is checked against the bytes that are left. Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 

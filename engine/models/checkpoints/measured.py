@@ -1,4 +1,4 @@
-"""Times of suggestions on this machine, kept for all processes so that they choose alike. Imports no torch."""
+"""Times of fills on this machine, in a file that all processes read, so that they choose alike. Imports no torch."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from engine.common.runtime_paths import data_dir
 from engine.models.checkpoints.coders import CODERS
 
 ENOUGH = 12
-"""Fills that are measured before a time is written down."""
+"""Fills before a time is written."""
 _SHARE = 4
-"""One in so many fills, the quickest, tells the time without other work on the machine."""
+"""The time is that of the slowest fill of the quickest quarter: others ran beside other work."""
 _HEEDED_S = 24 * 3600.0
-"""Seconds that a measurement counts: on another day the machine may be another, or less busy."""
+"""Age up to which a time counts: later the machine may be another, or less busy."""
 _FILE = "fill-times.json"
 
 
@@ -27,7 +27,8 @@ class FillTimes:
         self._ms: list[float] = []
 
     def add(self, ms: float) -> None:
-        """Add the time of a fill; waiting for others does not count. After enough fills their time is written down."""
+        """Add the time of a fill without its wait for others; after ENOUGH fills a time is written for all
+        processes."""
         if self._name not in CODERS or len(self._ms) >= ENOUGH:
             return
         self._ms.append(ms)
@@ -36,7 +37,7 @@ class FillTimes:
 
 
 def measured_ms(name: str) -> float | None:
-    """The time of a suggestion measured here lately, in milliseconds; None: unknown."""
+    """The time of a fill that was measured here lately, in milliseconds; None: unknown."""
     try:
         ms, at = map(float, _read().get(name, ()))
     except (TypeError, ValueError):
