@@ -244,7 +244,7 @@ class CausalHead(Protocol):
 
 
 class Chat(Protocol):
-    """The chat template of a model that was taught to answer."""
+    """The chat template of a model that was trained to answer."""
 
     def ids(self, messages: Sequence[Mapping[str, str]], opening: str = "") -> list[int]:
         """Messages (`role`, `content`) and the beginning of the answer to them, in tokens; text in a content never
@@ -331,12 +331,12 @@ class Capabilities(Protocol):
 
     @property
     def chat(self) -> Chat | None:
-        """Turns messages into a context; None: the model was not taught to answer."""
+        """Turns messages into a context; None: the model was not trained to answer."""
         return None
 
     @property
     def canvas(self) -> Model | None:
-        """The same model as one that fills gaps by canvases alone; None where it was not taught to."""
+        """The same model as one that fills gaps by canvases alone; None: it was not trained to."""
         return None
 
     @property

@@ -30,7 +30,7 @@ def candidate_of(said: Said, text: str, syntax: Syntax = "unchecked", token_ends
 
 
 def follows_instructions(model: Model) -> bool:
-    """Whether a model is causal and was taught to answer messages."""
+    """Whether a model is causal and was trained to answer messages."""
     return model.chat is not None and model.causal is not None
 
 

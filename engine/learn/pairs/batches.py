@@ -27,7 +27,7 @@ DRAWS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasStep:
-    """B contexts of N tokens, each with G canvases of W free slots and P pinned tokens."""
+    """B contexts of N tokens, each with G canvases of W slots."""
 
     ids: Tensor
     """[B, N], padded; nothing attends to the padding."""
@@ -41,8 +41,6 @@ class CanvasStep:
     """[B, G] tokens of the gap, which may be more than W; 0: there is no such canvas."""
     to_line_end: Tensor
     """[B, G] bool: as in NestedGap."""
-    pinned: Tensor
-    """[B, P] the suffix's first tokens."""
     draw: Tensor
     """[B, G, W] in [0, 1): a slot is shown where it is below the canvas's `known`."""
     known: Tensor
@@ -83,12 +81,10 @@ def stacked(
     rows = len(readings)
     ids = np.full((rows, recipe.context), pad)
     text = np.full((rows, gaps, width), pad)
-    pinned = np.full((rows, recipe.pinned), pad)
     cut, gap = np.ones((rows, gaps), dtype=np.int64), np.zeros((rows, gaps), dtype=np.int64)
     to_line_end = np.zeros((rows, gaps), dtype=np.bool_)
     for row, reading in enumerate(readings):
         ids[row, : len(reading.context)] = reading.context
-        pinned[row, : len(reading.suffix)] = reading.suffix[: recipe.pinned]
         for at, each in enumerate(reading.gaps[-gaps:]):
             cut[row, at], gap[row, at], to_line_end[row, at] = each.cut, len(each.ids), each.to_line_end
             text[row, at, : len(each.ids)] = each.ids[:width]
@@ -100,7 +96,6 @@ def stacked(
         text=torch.from_numpy(text),
         gap=torch.from_numpy(gap),
         to_line_end=torch.from_numpy(to_line_end),
-        pinned=torch.from_numpy(pinned),
         draw=torch.from_numpy(rng.random((rows, gaps, width), dtype=np.float32)),
         known=torch.from_numpy(np.where(blank, 0, rng.random((rows, gaps))).astype(np.float32)),
     )

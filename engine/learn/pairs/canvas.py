@@ -24,8 +24,6 @@ NOTHING = -100
 """The target where no loss is taken."""
 KeysAndValues = list[tuple[Tensor, Tensor]]
 """Keys and values of each layer, [B, K, N, D] each."""
-_WRITING = ("o_proj", "down_proj")
-"""Layers that write to the residual stream."""
 
 
 class PairedLinear(LowRankLinear):
@@ -47,7 +45,7 @@ class Pairs(nn.Module):
         self.layers: dict[str, PairedLinear] = {}
         for path, part in list(module.named_modules()):
             owner, _, name = path.rpartition(".")
-            if not ADAPTED.search(path) or (recipe.targets == "output" and name not in _WRITING):
+            if not ADAPTED.search(path):
                 continue
             outputs, inputs = part.weight.shape
             a = torch.randn(recipe.rank, inputs, generator=draw) / math.sqrt(inputs)
@@ -137,17 +135,13 @@ def checked(base: MaskedNetwork, of: Prefilled, drafts: Tensor) -> Tensor:
     return torch.cat([base.logits(part).argmax(dim=-1) for part in hidden.split(8)])
 
 
-def said(pairs: Pairs, of: Prefilled, shown: Tensor, recipe: PairsRecipe) -> Tensor:
+def said(pairs: Pairs, of: Prefilled, shown: Tensor) -> Tensor:
     """Hidden states [B, G, W, E], by base and pairs, of canvases that show tokens [B, G, W]; below 0: unknown."""
     network = pairs.network[0]
     embedded = network.embeddings(shown.clamp_min(0))
     unknown = torch.where((shown < 0)[..., None], pairs.mask.to(embedded.dtype), embedded)
-    rows = [network.embeddings(of.last)[..., None, :], unknown[..., :-1, :]]
-    if recipe.pinned:
-        pinned = network.embeddings(of.step.pinned)[:, None]
-        rows.append(pinned.expand(-1, shown.shape[1], -1, -1))
-    hidden = _rows(network, of, torch.cat(rows, dim=2), causal=not recipe.bidirectional)
-    return hidden[:, :, : shown.shape[2]]
+    rows = torch.cat((network.embeddings(of.last)[..., None, :], unknown[..., :-1, :]), dim=2)
+    return _rows(network, of, rows, causal=False)
 
 
 def _rows(network: MaskedNetwork, of: Prefilled, embedded: Tensor, *, causal: bool) -> Tensor:
@@ -232,14 +226,11 @@ def loss(
     unused = (target == pad) & (target.roll(1, dims=2) == pad)
     unused[..., 0] = False
     weight = torch.where(unused, recipe.unused, 1.0)
-    if recipe.near:
-        place = torch.arange(target.shape[2], device=target.device)
-        weight = weight * torch.exp(-place / recipe.near)
     # A few of the unused slots are enough: they are easy.
     far = unused & unused.roll(3, dims=2)
     far[..., :3] = False
     counted = (shown < 0) & (target != NOTHING) & ~far
-    hidden = said(pairs, of, shown, recipe)[counted]
+    hidden = said(pairs, of, shown)[counted]
     truth, weight = target[counted], weight[counted]
     logits = F.linear(hidden, head).float()
     each = F.cross_entropy(logits, truth, reduction="none")

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from engine.learn.pairs.batches import CanvasStep
 from engine.learn.pairs.canvas import NOTHING, Breaks, Pairs, checked, greedy, lines, prefill, said
-from engine.learn.pairs.recipe import PairsRecipe
 from engine.models.causal.opening import Coder
 
 PLACES = 8
@@ -49,7 +48,7 @@ class Gates:
 
 
 @torch.no_grad()
-def assess(coder: Coder, pairs: Pairs, steps: Iterable[CanvasStep], recipe: PairsRecipe, breaks: Breaks) -> Gates:
+def assess(coder: Coder, pairs: Pairs, steps: Iterable[CanvasStep], breaks: Breaks) -> Gates:
     """Judge one pass over the canvases of `steps`."""
     pad, base = coder.fim.pad, coder.network
     found: defaultdict[str, list[Tensor]] = defaultdict(list)
@@ -57,7 +56,7 @@ def assess(coder: Coder, pairs: Pairs, steps: Iterable[CanvasStep], recipe: Pair
         of = prefill(base, step)
         width = step.text.shape[2]
         blank = torch.full_like(step.text, -1)
-        hidden = said(pairs, of, blank, recipe)
+        hidden = said(pairs, of, blank)
         drafts = torch.cat([base.logits(part).argmax(dim=-1) for part in hidden.split(8)])
         there = step.gap > 0
         judged = (torch.arange(width, device=there.device) <= step.gap[..., None]) & there[..., None]

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-Targets = Literal["all", "output"]
-"""The matrices of each layer that get pairs: all seven, or the two that write to the residual stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +15,6 @@ class PairsRecipe:
     """Longest time of training; 0: no bound. The rate falls with `rows` or `seconds`, whichever is nearer its end."""
     rank: int = 32
     alpha: float = 32.0
-    targets: Targets = "all"
     rate: float = 1e-3
     """Peak learning rate of AdamW."""
     decay: float = 0.5
@@ -36,8 +31,6 @@ class PairsRecipe:
     """Slots of a canvas, in turn from step to step."""
     slots: int = 192
     """Slots of all canvases of one context together."""
-    pinned: int = 0
-    """Suffix tokens that stand on the canvas, too, after its free slots."""
     blank: float = 0.6
     """Share of canvases of which nothing is known; of the others a random share of slots is."""
     distilled: float = 0.0
@@ -46,9 +39,5 @@ class PairsRecipe:
     """Tokens that the coder writes after a context, for all canvases of that context."""
     batch: int = 32
     """Contexts that the coder writes after at once; the steps that follow share them."""
-    near: float = 0.0
-    """Weight of a place by exp(-place / near); 0: all places weigh the same."""
     unused: float = 0.1
     """Weight of an unused slot after the first, which says that the gap ends."""
-    bidirectional: bool = True
-    """Whether a slot sees those after it on its canvas."""

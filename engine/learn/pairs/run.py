@@ -195,7 +195,7 @@ def _look(
     canvases = replace(recipe, contexts=LOOK_CONTEXTS, slots=LOOK_SLOTS)
     held_out = replace(source, recipe=canvases, seed=0, split="held-out")
     looks = steps(held_out, range(LOOKS), breaks.inside.device, 0)
-    gates = assess(coder, state.pairs, looks, recipe, breaks)
+    gates = assess(coder, state.pairs, looks, breaks)
     with (folder / CURVE).open("a", encoding="utf-8") as curve:
         held = {name: getattr(gates, name) for name in gates.__dataclass_fields__}
         curve.write(json.dumps({**state.counts(), **held}) + "\n")

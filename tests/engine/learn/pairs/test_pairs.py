@@ -133,13 +133,14 @@ def _plain(ids: list[int]) -> torch.Tensor:
 
 
 def test_pairs_begin_as_the_base_and_act_on_canvases_alone():
-    step, recipe = source()[0], replace(TINY, bidirectional=False)
-    pairs = Pairs(coder().network, recipe, coder().network.embeddings.weight[0], 0)
+    # On a canvas of one slot, which has no other one to attend to.
+    step = source(replace(TINY, widths=(1,)))[0]
+    pairs = Pairs(coder().network, TINY, coder().network.embeddings.weight[0], 0)
     of = prefill(coder().network, step)
     drafts = torch.randint(0, 250, step.text.shape)
 
     def choices() -> torch.Tensor:
-        return coder().network.logits(said(pairs, of, drafts, recipe)).argmax(dim=-1)
+        return coder().network.logits(said(pairs, of, drafts)).argmax(dim=-1)
 
     before = prefill(coder().network, step).keys
     assert choices().equal(checked(coder().network, of, drafts))
@@ -151,29 +152,14 @@ def test_pairs_begin_as_the_base_and_act_on_canvases_alone():
     assert all(a[0].equal(b[0]) for a, b in zip(before, prefill(coder().network, step).keys, strict=True))
 
 
-def test_a_causal_canvas_sees_nothing_after_a_slot_and_another_one_does():
+def test_a_slot_attends_to_those_after_it():
     step = source()[0]
     of = prefill(coder().network, step)
-    for bidirectional in (False, True):
-        recipe = replace(TINY, bidirectional=bidirectional)
-        pairs = Pairs(coder().network, recipe, coder().network.embeddings.weight[0], 0)
-        shown = torch.full_like(step.text, -1)
-        changed = shown.clone()
-        changed[..., 5] = 7
-        first, second = (said(pairs, of, each, recipe)[:, :, :5] for each in (shown, changed))
-        assert torch.allclose(first, second, atol=1e-5) != bidirectional
-
-
-def test_pinned_suffix_tokens_are_seen():
-    recipe = replace(TINY, pinned=4)
-    step = source(recipe)[0]
-    pairs = Pairs(coder().network, recipe, coder().network.embeddings.weight[0], 0)
-    blank = torch.full_like(step.text, -1)
-    base = coder().network
-    first = said(pairs, prefill(base, step), blank, recipe)
-    other = replace(step, pinned=(step.pinned + 1) % 200)
-    second = said(pairs, prefill(base, other), blank, recipe)
-    assert first.shape == second.shape == (*step.text.shape, 32)
+    pairs = Pairs(coder().network, TINY, coder().network.embeddings.weight[0], 0)
+    shown = torch.full_like(step.text, -1)
+    changed = shown.clone()
+    changed[..., 5] = 7
+    first, second = (said(pairs, of, each)[:, :, :5] for each in (shown, changed))
     assert not torch.allclose(first, second, atol=1e-5)
 
 
@@ -204,7 +190,6 @@ def _with(text: torch.Tensor, gap: torch.Tensor) -> CanvasStep:
         text=text,
         gap=gap,
         to_line_end=torch.ones(rows, count, dtype=torch.bool),
-        pinned=torch.zeros(rows, 0, dtype=torch.long),
         draw=torch.zeros(rows, count, width),
         known=torch.zeros(rows, count),
     )
