@@ -1,8 +1,8 @@
-"""Common parts of sequences: texts or lists of tokens."""
+"""Common parts of sequences: texts, or lists of tokens or lines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 
 def common_head(left: Sequence[object], right: Sequence[object]) -> int:
@@ -33,3 +33,10 @@ def common_ends(left: Sequence[object], right: Sequence[object]) -> tuple[int, i
     """The lengths of the common beginning, and of the common end of the rest."""
     head = common_head(left, right)
     return head, common_tail(left[head:], right[head:])
+
+
+def overlaps(left: Sequence[object], right: Sequence[object]) -> Iterator[int]:
+    """The lengths of the ends of `left` that `right` begins with, the longest first."""
+    for size in range(min(len(left), len(right)), 0, -1):
+        if left[-size] == right[0] and left[-size:] == right[:size]:
+            yield size

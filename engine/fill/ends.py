@@ -11,6 +11,7 @@ import re
 from itertools import accumulate
 
 from engine.common.request import FillRequest
+from engine.common.sequences import overlaps
 from engine.syntax.brackets import indentation
 
 FURTHER = 1
@@ -72,8 +73,7 @@ class Ends:
         if "\n" in said.strip("\n"):
             return 0
         rest = self._rest.strip()
-        shared = next((size for size in range(len(rest), 0, -1) if said.endswith(rest[:size])), 0)
-        return min(len(said) - shared, self.cut(said))
+        return min(len(said) - next(overlaps(said, rest), 0), self.cut(said))
 
     def _found(self, said: str, *, whole: bool) -> int | None:
         """Where the gap ends in what is said; None: it has not come to that yet. `whole`: the last line is complete."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from engine.common.closers import closer_counts, closes
+from engine.common.sequences import overlaps
 
 _TELLING = 3
 """Characters, one a letter or digit, that a repeated line needs to be no coincidence."""
@@ -54,9 +55,9 @@ def without_ends(before: str, fill: str, after: str, *, blanks: bool) -> Iterato
     indent, said = 0, fill
     if blanks:
         indent, said = len(after) - len(after.lstrip(_BLANKS)), fill.rstrip(_BLANKS)
-    for size in range(min(len(said), len(after) - indent), 0, -1):
-        left, end, rest = said[: len(said) - size], said[len(said) - size :], after[indent + size :]
-        if not after.startswith(end, indent) or not _is_edge(end, rest):
+    for size in overlaps(said, after[indent:]):
+        left, end, rest = said[:-size], said[-size:], after[indent + size :]
+        if not _is_edge(end, rest):
             continue
         # Underscores may be marks.
         if not _is_edge(before[-1:] + left, end.lstrip("_") and end):
@@ -146,14 +147,13 @@ def lonely(head: str, fill: str, line: str) -> int:
 def _repeated_lines(before: str, fill: str, after: str) -> int:
     """Where the end of a fill begins that the text after the gap begins with, if it is a line or more."""
     first_line_end = line_end(after)
-    for size in range(min(len(fill), len(after)), 0, -1):
-        if fill.endswith(after[:size]):
-            start, repeated = len(fill) - size, after[:size]
-            telling = len("".join(repeated.split())) >= _TELLING and any(letter.isalnum() for letter in repeated)
-            telling = telling or _ends_text(before + fill[:start], repeated)
-            whole = size >= first_line_end and _is_edge(before[-1:] + fill[:start], repeated)
-            return start if telling and whole and not _CLOSES.fullmatch(repeated.strip()) else len(fill)
-    return len(fill)
+    size = next(overlaps(fill, after), 0)
+    start, repeated = len(fill) - size, after[:size]
+    if size < first_line_end or _CLOSES.fullmatch(repeated.strip()):
+        return len(fill)
+    telling = len("".join(repeated.split())) >= _TELLING and any(letter.isalnum() for letter in repeated)
+    telling = telling or _ends_text(before + fill[:start], repeated)
+    return start if telling and _is_edge(before[-1:] + fill[:start], repeated) else len(fill)
 
 
 def _ends_text(before: str, line: str) -> bool:

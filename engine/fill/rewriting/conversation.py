@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from engine.common.request import FillRequest
+from engine.common.sequences import overlaps
 from engine.fill.rewriting.own_code import own_code
 from engine.fill.rewriting.surroundings import surroundings
 
@@ -124,10 +125,7 @@ def _line_of(lines: list[str], full: int) -> int:
 
 def _overlap(left: list[str], right: list[str]) -> int:
     """How many of the first lines on the right are the last on the left, if they say enough to be no accident."""
-    for count in range(min(len(left), len(right)), 0, -1):
-        if left[-count:] == right[:count] and any(len(line) > 3 for line in right[:count]):
-            return count
-    return 0
+    return next((count for count in overlaps(left, right) if any(len(line) > 3 for line in right[:count])), 0)
 
 
 def _as_it_was(old: str, new: str) -> str:

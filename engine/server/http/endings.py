@@ -7,7 +7,7 @@ from typing import Literal
 
 from engine.common.newlines import with_line_ends
 from engine.common.request import Candidate, Draft
-from engine.common.sequences import common_head
+from engine.common.sequences import common_head, overlaps
 
 StopType = Literal["eos", "limit", "word"]
 _TELLING = 256
@@ -129,8 +129,7 @@ class Settling:
 def _said_again(text: str, follows: str) -> int:
     """How much of a text's end may be what follows it."""
     said = text.rstrip()
-    most = min(len(said), len(follows))
-    size = next((size for size in range(most, 0, -1) if said.endswith(follows[:size])), 0)
+    size = next(overlaps(said, follows), 0)
     return len(text) - len(said[: len(said) - size].rstrip()) if follows else 0
 
 
@@ -140,4 +139,4 @@ def _begun(word: str, text: str) -> int:
     most = min(len(word) - 1, len(text))
     if most >= _TELLING and (at := text.find(word[:_TELLING], len(text) - most)) >= 0:
         return len(text) - at
-    return next((size for size in range(min(most, _TELLING), 0, -1) if text.endswith(word[:size])), 0)
+    return next(overlaps(text, word[: min(len(word) - 1, _TELLING)]), 0)
