@@ -25,7 +25,7 @@ _DEVELOPMENT = Path("development")
 
 
 @click.command()
-@click.argument("model", metavar="NAME|PATH|HUB-ID", help="A model with weights in bfloat16.")
+@click.argument("model", metavar="NAME|PATH|HUB-ID", help="A model in bfloat16, or a diffusion model's GGUF.")
 @click.option(
     "--out",
     type=A_PATH,

@@ -3,7 +3,7 @@ imported when a model of it is opened."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from engine.models.causal import config as causal
 from engine.models.checkpoints.directory import Checkpoint, Files, LengthStrategy, TensorHeader
 from engine.models.checkpoints.gguf import GgufFile
 from engine.models.gemma import config as gemma
+from engine.models.gemma import gguf as gemma_gguf
 from engine.models.masked import description as masked
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Family:
     """Names of architectures in GGUF."""
     gguf: Callable[[GgufFile], tuple[dict[str, Any], list[TensorHeader]]] | None = None
     """A GGUF as a config.json, with its tensors under the names of the published class."""
+    small_files: Callable[[GgufFile], Mapping[str, dict[str, Any]]] = lambda file: {}
+    """Other small files that a GGUF stands for, by name."""
 
 
 def family_of_type(model_type: object, name: str) -> Family:
@@ -112,6 +115,9 @@ FAMILIES = (
         loaded=gemma.loaded,
         open=_open_gemma,
         laid_out=_lay_out_gemma,
+        architectures=gemma_gguf.ARCHITECTURES,
+        gguf=gemma_gguf.from_gguf,
+        small_files=gemma_gguf.small_files,
     ),
     Family(
         name="masked",

@@ -13,7 +13,8 @@ from tokenizers.pre_tokenizers import ByteLevel
 from engine.common.errors import ModelError
 
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
-_METASPACE = "\u2581"
+METASPACE = "\u2581"
+"""How SentencePiece writes a space."""
 
 
 _MOST = 1 << 24
@@ -116,7 +117,7 @@ def _speller(pieces: dict[str, int]) -> Callable[[str], bytes]:
 
 def _spell_metaspace(piece: str) -> bytes:
     byte = _BYTE.fullmatch(piece)
-    return bytes([int(byte[1], 16)]) if byte else piece.replace(_METASPACE, " ").encode()
+    return bytes([int(byte[1], 16)]) if byte else piece.replace(METASPACE, " ").encode()
 
 
 def _byte_letters() -> dict[str, int]:

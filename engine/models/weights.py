@@ -6,8 +6,10 @@ file would stay beside what is made of them.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,6 +21,7 @@ from engine.models.checkpoints.gguf import BLOCKS
 from engine.models.checkpoints.gguf_blocks import decoded
 from engine.models.checkpoints.placement import Placement, in_8_bit
 from engine.models.products import in_threads
+from engine.models.quantized.int4 import quantize_int4
 from engine.models.quantized.int8 import Int8Linear, Int8Weight, laid_out
 from engine.models.quantized.layers import CpuInt8, PackedLinear, PackedWeights, packed_weights
 from engine.models.quantized.packing import Packing
@@ -61,7 +64,7 @@ def load_weights(
         layer = layer_of(ours)
         device = placement.device if layer is None else placement.layers[layer]
         with reading(checkpoint.name):
-            if tensor.pieces:
+            if tensor.in_4_bit:
                 put_in(module, ours, _read_packed(tensor, placement.dtype, device))
             elif in_8_bit(checkpoint, tensor, device, placement.dtype):
                 weights = CpuInt8(tensor.shape)
@@ -234,7 +237,7 @@ def _check(
         linear = isinstance(module.get_submodule(ours.rpartition(".")[0]), nn.Linear) and ours in own
         # A head is multiplied block by block of its rows.
         linear = linear and not ours.startswith("lm_head.")
-        if tensor.pieces and not linear and len(tensor.shape) != 3:
+        if tensor.in_4_bit and not linear and len(tensor.shape) != 3:
             raise ModelError(f"{tensor.name} of {name} is in 4 bit, which only layers may be: {TAKE_INSTEAD}.")
     for ours in own:
         if ours not in stored and stand_in(ours) not in stored:
@@ -242,6 +245,8 @@ def _check(
 
 
 def _read_packed(tensor: TensorHeader, dtype: torch.dtype, device: str) -> PackedWeights:
+    if tensor.rounded:
+        return _rounded(tensor, dtype, device)
     weights = packed_weights(tensor, _DTYPES[tensor.pieces[0]["scales"].dtype], dtype, device)
     together = len(tensor.pieces) // weights.experts
     for expert in range(weights.experts):
@@ -249,6 +254,24 @@ def _read_packed(tensor: TensorHeader, dtype: torch.dtype, device: str) -> Packe
         read = [_read_parts(piece) for piece in own]
         weights.put(expert, {name: torch.cat([each[name] for each in read]) for name in read[0]})
     return weights
+
+
+def _rounded(tensor: TensorHeader, dtype: torch.dtype, device: str) -> PackedWeights:
+    """Weights as int4, of which only some rows are there in full at a time."""
+    weights = packed_weights(tensor, torch.bfloat16, dtype, device)
+    for expert, matrix in enumerate(matrices(tensor)):
+        read = [quantize_int4(rows)[0] for rows in row_blocks(matrix)]
+        weights.put(expert, {name: torch.cat([each[name] for each in read]) for name in read[0]})
+    return weights
+
+
+def matrices(tensor: TensorHeader, of_each: int = 1) -> list[TensorHeader]:
+    """The matrices [N, K] of a tensor [N, K] or, one expert after the other, of [X, N, K]; `of_each`: parts of N that
+    are matrices of their own."""
+    *experts, rows, inputs = tensor.shape
+    count = math.prod(experts) * of_each
+    shape, nbytes = (rows // of_each, inputs), tensor.nbytes // count
+    return [replace(tensor, shape=shape, offset=tensor.offset + at * nbytes, nbytes=nbytes) for at in range(count)]
 
 
 def _read_parts(piece: Any) -> dict[str, Tensor]:

@@ -43,7 +43,7 @@ def _read_gguf(file: GgufFile, name: str) -> Checkpoint:
     family = family_of_gguf(file, name)
     assert family.gguf is not None
     config, tensors = family.gguf(file)
-    files = Files(path=file.path, name=name, config=config, fields=file.fields)
+    files = Files(path=file.path, name=name, config=config, fields=file.fields, small=family.small_files(file))
     return _checkpoint(files, family, family.loaded(tensors), file.nbytes)
 
 
@@ -77,6 +77,7 @@ def _checkpoint(files: Files, family: Family, tensors: tuple[TensorHeader, ...],
         config=files.config,
         metadata=files.metadata,
         fields=files.fields,
+        small=files.small,
         layers=layers,
         tensors=tensors,
         nbytes=nbytes,

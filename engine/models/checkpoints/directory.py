@@ -61,6 +61,8 @@ class TensorHeader:
     """Size on disk; 0 for a packed one, whose pieces have sizes."""
     pieces: tuple[Mapping[str, TensorHeader], ...] = ()
     """The stored parts of a packed one, for each block of its rows, by their names in `checkpoints.packed`."""
+    rounded: bool = False
+    """Whether it is rounded to int4 as it is read: packed weights of a GGUF, in blocks that no product takes."""
     paired_heads: int = 0
     """Heads whose rows lie in pairs that a rotation turns together; 0: a rotation turns each row with the one half a
     head further, as in our modules."""
@@ -71,7 +73,13 @@ class TensorHeader:
 
     def nbytes_in(self, itemsize: int) -> int:
         """Size in memory, with `itemsize` bytes for numbers that are not packed."""
-        return int(self.elements * (_PACKED_BITS[self.dtype] / 8 if self.pieces else itemsize))
+        bits = _PACKED_BITS["INT4" if self.rounded else self.dtype] if self.in_4_bit else 8 * itemsize
+        return int(self.elements * bits / 8)
+
+    @property
+    def in_4_bit(self) -> bool:
+        """Whether it is in 4 bit in memory."""
+        return self.rounded or bool(self.pieces)
 
     @property
     def is_matrix(self) -> bool:
@@ -104,6 +112,12 @@ class Files:
     """The content of dg_lsp.json; empty for released checkpoints."""
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The fields of a GGUF's header, its tokenizer included; empty for other files."""
+    small: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """Small files by name, as a GGUF's header says them; empty for other files."""
+
+    def small_file(self, name: str) -> dict[str, Any]:
+        """A small file; an empty one where there is none. Raises ModelError."""
+        return self.small[name] if name in self.small else read_json_if_there(self.path / name, self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +141,8 @@ class Checkpoint(Files):
 
     @property
     def in_4_bit(self) -> bool:
-        """Whether any of its weights are packed."""
-        return any(tensor.pieces for tensor in self.tensors)
+        """Whether any of its weights are in 4 bit in memory."""
+        return any(tensor.in_4_bit for tensor in self.tensors)
 
     @property
     def sizes(self) -> Sizes:

@@ -138,7 +138,7 @@ def in_8_bit(checkpoint: Checkpoint, tensor: TensorHeader, device: str, dtype: t
     """Whether a tensor is kept in 8 bit: one stored in full beside weights in 4 bit, on a processor, where it would
     take as long as all of them."""
     return (
-        not tensor.pieces and tensor.is_matrix and device == "cpu" and dtype == torch.bfloat16 and checkpoint.in_4_bit
+        not tensor.in_4_bit and tensor.is_matrix and device == "cpu" and dtype == torch.bfloat16 and checkpoint.in_4_bit
     )
 
 

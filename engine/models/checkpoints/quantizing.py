@@ -31,9 +31,11 @@ from engine.models.checkpoints.directory import (
     reading,
     weight_files,
 )
+from engine.models.checkpoints.gguf import BLOCKS
 from engine.models.checkpoints.packed import INT4_GROUP
 from engine.models.quantized.int4 import quantize_int4, stored_int4
-from engine.models.weights import OnPercent, read_tensor
+from engine.models.tokenizer import read_tokenizer
+from engine.models.weights import OnPercent, matrices, read_numbers, row_blocks
 
 _MATRIX = re.compile(r"(.+\.)(\w+_proj)(?:\.weight)?")
 """Matrices of attention, dense blocks and experts; a router's name differs."""
@@ -84,13 +86,15 @@ class Source:
 
 def quantize(checkpoint: Checkpoint, out: Path, on_percent: OnPercent | None = None) -> dict[str, float]:
     """Write `checkpoint` into the directory `out`, going on where an earlier run was cut off. Returns the relative
-    error of the weights by kind of matrix.
+    error of the weights by kind of matrix, against what the files hold: a GGUF's blocks lost something before.
 
     Raises ModelError for weights that are packed already or are no numbers, BadInput for a directory with other files,
     or one that can't be written or is full.
     """
     if any(tensor.pieces for tensor in checkpoint.tensors):
         raise ModelError(f"{checkpoint.name} is in 4 bit already: name the model in bfloat16.")
+    if checkpoint.fields and not checkpoint.small:
+        raise ModelError(f"{checkpoint.name} is a coder's GGUF, which is run as it is: name it to --model.")
     # What is read within has `reading` around it.
     with writing(out, "make room on its disk and run the same command again, or name another directory", BadInput):
         done = _begun(checkpoint, out)
@@ -123,7 +127,7 @@ def quantize(checkpoint: Checkpoint, out: Path, on_percent: OnPercent | None = N
 def _begun(checkpoint: Checkpoint, out: Path) -> dict[str, Any]:
     """What `out` is made of, and for each finished file the sums of squared errors and of squares, by kind of
     matrix."""
-    stats = [(file.name, file.stat()) for file in weight_files(checkpoint.path, checkpoint.name)]
+    stats = [(file.name, file.stat()) for file in _weight_files(checkpoint)]
     made_of = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -135,6 +139,12 @@ def _begun(checkpoint: Checkpoint, out: Path) -> dict[str, Any]:
     return state or {"made_of": made_of, "lost": {}}
 
 
+def _weight_files(checkpoint: Checkpoint) -> list[Path]:
+    if checkpoint.fields:
+        return sorted({tensor.file for tensor in checkpoint.tensors})
+    return weight_files(checkpoint.path, checkpoint.name)
+
+
 def _keep(out: Path, done: dict[str, Any]) -> None:
     with replacing(out / _STATE) as draft:
         draft.write_text(json.dumps(done))
@@ -143,7 +153,8 @@ def _keep(out: Path, done: dict[str, Any]) -> None:
 def _planned(checkpoint: Checkpoint) -> dict[str, list[Source]]:
     """Sources by the file they go to: one for tensors in no layer, then one a layer."""
     loaded = {(tensor.file, tensor.offset) for tensor in checkpoint.tensors}
-    stored = [tensor for file in weight_files(checkpoint.path, checkpoint.name) for tensor in read_header(file)]
+    files = [] if checkpoint.fields else _weight_files(checkpoint)
+    stored = [tensor for file in files for tensor in read_header(file)]
     # What is not loaded here, parts for pictures above all, may serve other programs.
     others = [Source(header=tensor) for tensor in stored if (tensor.file, tensor.offset) not in loaded]
     layers: dict[int, list[Source]] = defaultdict(list)
@@ -165,9 +176,8 @@ def _matrices(tensor: TensorHeader) -> Iterator[tuple[str, TensorHeader]]:
     if inputs % INT4_GROUP or rows % 8:
         return
     stems = [f"{prefix}{expert}." for expert in range(experts[0])] if experts else [prefix]
-    nbytes = tensor.nbytes // (len(stems) * len(own))
-    for at, (stem, part) in enumerate((stem, part) for stem in stems for part in own):
-        yield f"{stem}{part}", replace(tensor, shape=(rows, inputs), offset=tensor.offset + at * nbytes, nbytes=nbytes)
+    names = [f"{stem}{part}" for stem in stems for part in own]
+    yield from zip(names, matrices(tensor, len(own)), strict=True)
 
 
 def _write(file: Path, sources: Sequence[Source], model: str) -> dict[str, list[float]]:
@@ -195,16 +205,21 @@ def _contents(sources: Sequence[Source], lost: dict[str, list[float]], model: st
                 yield from _chunks(source.header)
             for name, matrix in source.matrices:
                 kind = [part for part in name.rpartition(".layers.")[2].split(".") if not part.isdecimal()]
-                for part in _quantized(matrix, lost[".".join(kind)]).values():
-                    own: Any = part.contiguous().view(torch.uint8).flatten().numpy()
-                    yield memoryview(own)
+                yield from map(_bytes, _quantized(matrix, lost[".".join(kind)]).values())
+
+
+def _bytes(numbers: Tensor) -> memoryview:
+    own: Any = numbers.contiguous().view(torch.uint8).flatten().numpy()
+    return memoryview(own)
 
 
 def _becoming(sources: Sequence[Source]) -> Iterator[tuple[str, str, tuple[int, ...], int]]:
     """Names, formats, shapes and bytes of the tensors to write, in order."""
     for source in sources:
         if not source.matrices:
-            yield source.header.name, source.header.dtype, source.header.shape, source.header.nbytes
+            own = source.header
+            dtype, nbytes = ("BF16", 2 * own.elements) if _in_blocks(own) else (own.dtype, own.nbytes)
+            yield own.name, dtype, own.shape, nbytes
         for name, matrix in source.matrices:
             rows, inputs = matrix.shape
             groups = inputs // INT4_GROUP
@@ -219,7 +234,7 @@ def _quantized(matrix: TensorHeader, lost: list[float]) -> dict[str, Tensor]:
     for start in range(0, rows, _ROWS):
         own = min(_ROWS, rows - start)
         offset = matrix.offset + start * (matrix.nbytes // rows)
-        weights = read_tensor(replace(matrix, shape=(own, inputs), offset=offset)).float()
+        weights = read_numbers(replace(matrix, shape=(own, inputs), offset=offset), torch.float32)
         there = float(weights.square().sum())
         if not there < torch.inf:
             raise ModelError(f"{matrix.name} in {matrix.file} holds what is no number: pull or copy the model again.")
@@ -230,7 +245,15 @@ def _quantized(matrix: TensorHeader, lost: list[float]) -> dict[str, Tensor]:
     return stored_int4({name: torch.cat([each[name] for each in read]) for name in read[0]})
 
 
-def _chunks(tensor: TensorHeader) -> Iterator[bytes]:
+def _in_blocks(tensor: TensorHeader) -> bool:
+    return BLOCKS.get(tensor.dtype, (1, 0))[0] > 1
+
+
+def _chunks(tensor: TensorHeader) -> Iterator[bytes | memoryview]:
+    if _in_blocks(tensor):
+        for rows in row_blocks(tensor):
+            yield _bytes(rows.bfloat16())
+        return
     left = tensor.nbytes
     with tensor.file.open("rb") as source:
         source.seek(tensor.offset)
@@ -248,7 +271,11 @@ def _finish(checkpoint: Checkpoint, out: Path, files: Sequence[str]) -> None:
     (out / INDEX_FILE).write_text(
         json.dumps({"metadata": size, "weight_map": {tensor.name: tensor.file.name for tensor in headers}})
     )
-    for file in checkpoint.path.iterdir():
+    for name, said in checkpoint.small.items():
+        (out / name).write_text(json.dumps(said, indent=2))
+    if checkpoint.fields:
+        (out / "tokenizer.json").write_text(read_tokenizer(checkpoint).to_str(), encoding="utf-8")
+    for file in () if checkpoint.fields else checkpoint.path.iterdir():
         if file.is_file() and file.suffix in _BESIDE and file.name not in (INDEX_FILE, "config.json"):
             with reading(checkpoint.name):
                 content = file.read_bytes()

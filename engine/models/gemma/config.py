@@ -11,14 +11,14 @@ from engine.common.errors import ModelError
 from engine.models.checkpoints.directory import Positive, Size, TensorHeader, check_fields
 
 MODEL_TYPES = ("diffusion_gemma",)
-SLIDING = "sliding_attention"
+SLIDING, FULL = "sliding_attention", "full_attention"
 _VISION = ("model.encoder.vision_tower.", "model.encoder.embed_vision.")
 _ENCODER, _DECODER = "model.encoder.language_model.", "model.decoder."
 _SCALE = ".layer_scalar"
 _FULL_EVERY = 6
 _ROPE: dict[str, dict[str, Any]] = {
     SLIDING: {"rope_type": "default", "rope_theta": 10_000.0},
-    "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1_000_000.0},
+    FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1_000_000.0},
 }
 _KNOWN: dict[str, tuple[object, ...]] = {
     "hidden_activation": ("gelu_pytorch_tanh",),
@@ -70,12 +70,10 @@ def read_config(config: dict[str, Any], name: str) -> GemmaConfig:
     for each in rope.values():
         check_fields(each, {"rope_type": ("default", "proportional")}, name)
     count = layers(config)
-    types = text.get("layer_types") or [
-        SLIDING if (index + 1) % _FULL_EVERY else "full_attention" for index in range(count)
-    ]
+    types = text.get("layer_types") or [SLIDING if (index + 1) % _FULL_EVERY else FULL for index in range(count)]
     own: dict[str, Any] = {
         # The last one sees everything, as transformers has it.
-        "layer_types": (*types[:-1], "full_attention"),
+        "layer_types": (*types[:-1], FULL),
         "heads": tuple(_heads(text, index, types[index]) for index in range(count)),
         "rope_parameters": rope,
         "tie_word_embeddings": config.get("tie_word_embeddings", True),

@@ -13,7 +13,7 @@ from torch import Tensor
 from engine.models.adapters.metadata import fingerprint_of
 from engine.models.base import SCORED_SUFFIX, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text
 from engine.models.canvas_model import CanvasModel
-from engine.models.checkpoints.directory import Checkpoint, read_json_if_there
+from engine.models.checkpoints.directory import Checkpoint
 from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.checkpoints.working import PASS
 from engine.models.drafts import linear_cost
@@ -317,7 +317,7 @@ def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, voc
         dtype=str(placement.dtype).removeprefix("torch."),
         length=checkpoint.length,
         noise=Noise(mask_id=MASK if metadata.get("noise") == "absorbing" else None, vocab_size=config.vocab_size),
-        sampling=_sampling(read_json_if_there(checkpoint.path / "generation_config.json", checkpoint.name) | metadata),
+        sampling=_sampling(checkpoint.small_file("generation_config.json") | metadata),
         pad_id=PAD,
         forbidden_ids=tuple(token for token in vocabulary.empty if token != PAD),
         canvas_length=config.canvas_length,

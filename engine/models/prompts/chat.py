@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from engine.common.errors import ModelError
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
-from engine.models.checkpoints.directory import Files, read_json_if_there, read_text
+from engine.models.checkpoints.directory import Files, read_text
 from engine.models.prompts.window import CHARACTERS, cut_at_cursor
 from engine.models.tokenizer import PromptLayout
 from engine.models.vocabulary import Vocabulary
@@ -95,7 +95,7 @@ def _template(tokenizer: Tokenizer, files: Files) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     twin = Tokenizer.from_str(tokenizer.to_str())
-    said = read_json_if_there(files.path / "tokenizer_config.json", files.name)
+    said = files.small_file("tokenizer_config.json")
     tokens = {name: said[name] for name in ("bos_token", "eos_token", "pad_token", "unk_token") if said.get(name)}
     named = {name: token["content"] if isinstance(token, dict) else token for name, token in tokens.items()}
     file = files.path / "chat_template.jinja"

@@ -276,7 +276,7 @@ def packed_weights(header: TensorHeader, scales: torch.dtype, dtype: torch.dtype
             multipliers = len(header.pieces) // experts
             stored = (CpuNvfp4 if kind is CpuNvfp4 else PlainNvfp4)(shape, dtype, multipliers)
         else:
-            stored = PlainInt4(shape, dtype, scales, zeros="zeros" in header.pieces[0])
+            stored = PlainInt4(shape, dtype, scales, zeros=header.rounded or "zeros" in header.pieces[0])
         return TritonPacked(stored) if kind is TritonPacked else stored
 
 

@@ -202,7 +202,7 @@ def test_an_architecture_that_nothing_runs_is_named(tmp_path: Path):
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    with pytest.raises(ModelError, match="other is of the architecture 'mamba': dg-lsp runs qwen2, llama"):
+    with pytest.raises(ModelError, match="is of the architecture 'mamba': dg-lsp runs diffusion-gemma, qwen2, llama"):
         read_checkpoint(path, "other")
     assert not read_gguf(path).tensors
 

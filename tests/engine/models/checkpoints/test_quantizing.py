@@ -21,6 +21,7 @@ from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.quantizing import quantize
 from engine.models.masked.model import Masked
 from engine.models.quantized.layers import PackedLinear, PackedWeights, PlainInt4
+from tests.engine.coder import write_coder
 from tests.engine.models.masked.published import write_published
 from tests.engine.quantized import SIZES, write_quantized
 from tests.engine.released import write_checkpoint
@@ -149,7 +150,7 @@ def test_a_full_disk_is_named_and_can_be_gone_on_with(whole: Path, tmp_path: Pat
 
 
 def test_a_model_that_can_not_be_read_is_blamed_itself(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(quantizing, "read_tensor", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "Broken disk")))
+    monkeypatch.setattr(quantizing, "read_numbers", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "Broken disk")))
     with pytest.raises(ModelError, match=r"tiny can't be loaded \(.*Broken disk\): pull or copy it again"):
         quantize(read_checkpoint(whole, "tiny"), tmp_path / "out")
 
@@ -219,3 +220,8 @@ def test_masked_coders_run_in_int4(layout: Any, tmp_path: Path, capsys: pytest.C
     assert unpacked == 2 * 6
     expected = model.network.logits(model.network.run(ids, torch.arange(20)[None]))
     assert float((found - expected).norm() / expected.norm()) <= 1e-5
+
+
+def test_a_coder_in_a_gguf_is_run_as_it_is(tmp_path: Path):
+    with pytest.raises(ModelError, match="is a coder's GGUF, which is run as it is: name it to --model"):
+        quantize(read_checkpoint(write_coder(tmp_path / "coder.gguf"), "coder"), tmp_path / "out")
