@@ -38,7 +38,8 @@ def run_git(repository: Path, *arguments: str, timeout_s: float) -> subprocess.C
     Raises OSError where there is no git, subprocess.TimeoutExpired, NotRead for a repository that git would hang at.
     """
     for file in _READ:
-        _check_regular(repository / ".git" / file)
+        with suppress(FileNotFoundError, NotADirectoryError), open_regular(repository / ".git" / file):
+            pass
     settings = [word for setting in _OFF for word in ("-c", setting)]
     with subprocess.Popen(
         [*_limited(timeout_s), _found("git"), "--no-pager", *settings, "-C", str(repository), *arguments],
@@ -63,12 +64,6 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     else:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-
-
-def _check_regular(file: Path) -> None:
-    """Raises NotRead for a pipe or the like; a missing file is fine."""
-    with suppress(FileNotFoundError, NotADirectoryError), open_regular(file):
-        pass
 
 
 def _limited(timeout_s: float) -> list[str | Path]:

@@ -21,9 +21,9 @@ from dg_lsp.handlers.menu import ItemInsertion
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import NAME
 from dg_lsp.protocol.params import CompletionParams
-from dg_lsp.suggest.insertion import is_name_character
 from dg_lsp.suggest.suggester import MENU
 from dg_lsp.suggest.suggestions import Remainder
+from engine.common.names import is_name_character
 
 LONGEST_LABEL = 60
 _MEANT_IN_SNIPPETS = re.compile(r"[\\$}]")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.common.closers import closes
+from engine.common.names import is_name_character
 
 _FOLLOWERS = ";,: "
 _LONGEST_NAME = 80
@@ -48,7 +49,3 @@ def typed_head(before: str, insertion: str) -> int:
     repeats = len(name) >= 3 and insertion.startswith(name) and len(insertion) > len(name)
     goes_on = insertion[len(name) :]
     return len(name) if repeats and is_name_character(goes_on[0]) and goes_on[0] != name[0] else 0
-
-
-def is_name_character(character: str) -> bool:
-    return character.isalnum() or character == "_"

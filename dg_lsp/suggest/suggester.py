@@ -11,10 +11,11 @@ from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.documents import Change, Documents, Edit
 from dg_lsp.documents.gap import CursorGap, gap_at, window
 from dg_lsp.suggest.in_flight import InFlight
-from dg_lsp.suggest.insertion import is_name_character, typed_head
+from dg_lsp.suggest.insertion import typed_head
 from dg_lsp.suggest.suggestions import Remainder, Suggestion, SuggestionCache
 from dg_lsp.workspace.context import ContextSelector
 from dg_lsp.workspace.index import WorkspaceIndex
+from engine.common.names import is_name_character
 from engine.common.request import Candidate, Filled, FillRequest, Snippet, WorkspaceMatch
 
 INLINE, MENU = "inline", "menu"

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
-from dg_lsp.suggest.insertion import FittedInsertion, fit, is_name_character
+from dg_lsp.suggest.insertion import FittedInsertion, fit
+from engine.common.names import is_name_character
 from engine.common.sequences import common_head
 
 REMEMBERED = 16

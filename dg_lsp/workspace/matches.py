@@ -26,6 +26,7 @@ from dg_lsp.workspace.text_index import (
     last_place,
     places_like,
 )
+from engine.common.names import is_name_character
 
 READ = 4
 """Places that are read for a gap, the likeliest ones by their lines."""
@@ -141,7 +142,7 @@ def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _GapToken
     return _GapTokens(
         around=Surroundings(name=name, before=before[:BEFORE], head=head, after=after[:AFTER]),
         starts=starts,
-        is_begun=bool(head) and (head[-1].isalnum() or head[-1] == "_"),
+        is_begun=is_name_character(head[-1:]),
         right=_tokens(_PIECE.findall(right)[:RIGHT_TOKENS]) or [_BREAK],
         single_line=single_line,
         is_line=is_line,

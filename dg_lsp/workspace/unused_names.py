@@ -12,6 +12,7 @@ from dg_lsp.workspace.cursor_line import CursorLine
 from dg_lsp.workspace.matches import Occurrence
 from dg_lsp.workspace.modules import ALL, Binding
 from dg_lsp.workspace.text_index import KEYWORDS, OPENING
+from engine.common.names import is_name_character
 
 MOST_UNUSED = 8
 """A document with more unused imports just re-exports them, and nothing is suggested."""
@@ -124,6 +125,6 @@ def _places(name: str, text: str) -> list[int]:
     found, at = list[int](), -1
     while len(found) < 2 and (at := text.find(name, at + 1)) >= 0:
         around = text[max(at - 1, 0) : at] + text[at + len(name) : at + len(name) + 1]
-        if not any(each.isalnum() or each == "_" for each in around):
+        if not any(map(is_name_character, around)):
             found.append(at)
     return found

@@ -25,7 +25,7 @@ def read_json(body: bytes) -> Any:
             text, is_whole = body.decode(), not any(escape in body for escape in _ESCAPED_SURROGATES)
         except UnicodeDecodeError:
             text, is_whole = body.decode("utf-8", "surrogatepass"), False
-        value = json.loads(text, parse_float=_number, parse_constant=_nothing)
+        value = json.loads(text, parse_float=_number, parse_constant=lambda _: None)
         # Written down again, as a pair of two halves is one character by now.
         return value if is_whole else json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
     except (ValueError, RecursionError):
@@ -35,7 +35,3 @@ def read_json(body: bytes) -> Any:
 def _number(written: str) -> float | int:
     value = float(written)
     return int(value) if value.is_integer() else value
-
-
-def _nothing(_: str) -> None:
-    return None

@@ -1,4 +1,4 @@
-"""Names of models and devices."""
+"""Names of models and devices; what names in code are made of."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ AUTO = "auto"
 """The best model on this machine's disk: see engine.models.checkpoints.choice."""
 ORACLE = "oracle:"
 """Prefix of a test model's name: see engine.models.oracle.model."""
+
+
+def is_name_character(character: str) -> bool:
+    """Whether names in code may have this character."""
+    return character.isalnum() or character == "_"
 
 
 def rooted(name: str, folder: Path) -> str:

@@ -10,7 +10,7 @@ import stat
 import sys
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import platformdirs
@@ -112,18 +112,14 @@ def has_runtime_dir() -> bool:
     return True
 
 
-@contextmanager
-def runtime_dir_usable() -> Generator[None]:
+def runtime_dir_usable() -> AbstractContextManager[None]:
     """Turn errors on the folder of socket and lock into a BadInput with a remedy."""
-    with _usable(runtime_dir(), _RUNTIME):
-        yield
+    return _usable(runtime_dir(), _RUNTIME)
 
 
-@contextmanager
-def log_dir_usable() -> Generator[None]:
+def log_dir_usable() -> AbstractContextManager[None]:
     """The same for the folder of the logs."""
-    with _usable(log_dir(), _STATE):
-        yield
+    return _usable(log_dir(), _STATE)
 
 
 @contextmanager

@@ -100,6 +100,8 @@ def hypotheses(gap: Gap, fitted: Fitted) -> list[Hypothesis]:
 
 def shortened(gap: Gap, long: Hypothesis, text: str) -> Hypothesis:
     """A hypothesis cut to `text`, a head of its own; a token that is cut in two counts."""
+    if text == long.text:
+        return long
     count = sum(start < len(text) for start, _ in _places(gap, long))
     return replace(long, text=text, ids=long.ids[:count], confidence=long.confidence[:count])
 

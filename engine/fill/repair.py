@@ -86,11 +86,7 @@ def _sort_out(
 
 
 def _offered(gap: Gap, said: Hypothesis, found: ValidatedFill, syntax: Syntax) -> Hypothesis:
-    return checked(_shortened(gap, said, found.text), found, syntax)
-
-
-def _shortened(gap: Gap, said: Hypothesis, text: str) -> Hypothesis:
-    return said if text == said.text else shortened(gap, said, text)
+    return checked(shortened(gap, said, found.text), found, syntax)
 
 
 def _places(

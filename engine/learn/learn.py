@@ -20,7 +20,7 @@ from engine.common.errors import EngineError
 from engine.common.files import replacing
 from engine.learn.corpus import Split
 from engine.learn.lora import Trainable
-from engine.learn.optimise import schedule
+from engine.learn.optimise import apply, schedule
 from engine.learn.recipe import Recipe
 from engine.learn.run import Batch, Sitting, step_losses, to_device, total_loss
 from engine.models.adapters.low_rank import LowRankLinear
@@ -108,11 +108,7 @@ def learn(
         began = time.monotonic()
         batch = to_device(teacher.batch(state.step), sitting.device)
         total_loss(step_losses(network, batch, sitting), recipe).backward()
-        nn.utils.clip_grad_norm_(parameters.values(), 1.0)
-        for group in optimiser.param_groups:
-            group["lr"] = rate * schedule(state.step, 1 - state.step / steps, WARM_UP)
-        optimiser.step()
-        optimiser.zero_grad(set_to_none=True)
+        apply(optimiser, parameters.values(), rate * schedule(state.step, 1 - state.step / steps, WARM_UP))
         state.step += 1
         if state.step % max(1, steps // CHECKS) == 0 or state.step == steps:
             state.look(held_out(network, teacher, recipe, sitting), parameters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,15 @@ class Optimiser:
         # Counted by the parts too, but a GPU would have to be waited for to ask them.
         counts = self._parts[-1][0].state.values()
         self.steps = int(next(iter(counts))["step"]) if counts else 0
+
+
+def apply(optimiser: torch.optim.Optimizer, parameters: Iterable[nn.Parameter], rate: float) -> None:
+    """Apply the gradients, clipped to a norm of 1, at a learning rate, and clear them."""
+    nn.utils.clip_grad_norm_(parameters, 1.0)
+    for group in optimiser.param_groups:
+        group["lr"] = rate
+    optimiser.step()
+    optimiser.zero_grad(set_to_none=True)
 
 
 def schedule(step: int, left: float, warm_up: int = WARM_UP) -> float:

@@ -22,7 +22,6 @@ import torch
 from engine.common.errors import BadInput
 
 BFLOAT16 = "DG_LSP_BFLOAT16"
-_X86 = {"x86_64", "amd64"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

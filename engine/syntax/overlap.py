@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from engine.common.closers import closer_counts, closes
+from engine.common.names import is_name_character
 from engine.common.sequences import overlaps
 
 _TELLING = 3
@@ -176,16 +177,12 @@ def line_end(text: str) -> int:
 
 def _is_edge(left: str, right: str) -> bool:
     """Whether no name and no number continues from one text to the other."""
-    return not (_is_in_name(left[-1:]) and _is_in_name(right[:1]))
-
-
-def _is_in_name(character: str) -> bool:
-    return character.isalnum() or character == "_"
+    return not (is_name_character(left[-1:]) and is_name_character(right[:1]))
 
 
 def _goes_on(left: str, end: str) -> bool:
     """Whether an operator or a row of marks begins before an end."""
-    marks = "".join(takewhile(lambda character: not (character.isspace() or _is_in_name(character)), end))
+    marks = "".join(takewhile(lambda character: not (character.isspace() or is_name_character(character)), end))
     return bool(marks) and left[-1:] == marks[0]
 
 

@@ -37,7 +37,8 @@ class Conversation:
 def conversation(request: FillRequest) -> Conversation:
     """What the file says is a turn of its own, as a small model would say it again; the instruction comes last, so that
     another one for the same selection reads little."""
-    old = without_indent(_whole_lines(request), indent_of(request))
+    indent = indent_of(request)
+    old = without_indent(indent + request.old, indent)
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", old)), default=0))
     code = f"{fence}{request.language}\n"
     messages = [{"role": "system", "content": _SYSTEM}]
@@ -92,10 +93,6 @@ def without_indent(text: str, indent: str) -> str:
 
 def with_indent(text: str, indent: str) -> str:
     return "\n".join(f"{indent}{line}" if line.strip() else line for line in text.split("\n"))
-
-
-def _whole_lines(request: FillRequest) -> str:
-    return indent_of(request) + request.old
 
 
 def _without_surroundings(request: FillRequest, code: str) -> str:

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.learn.learn import parameters_of
 from engine.learn.pairs.batches import CanvasStep
 from engine.learn.pairs.recipe import PairsRecipe
 from engine.models.adapters.applied import twin
@@ -58,10 +59,7 @@ class Pairs(nn.Module):
 
     def trained(self) -> dict[str, nn.Parameter]:
         """The parameters by their names in a checkpoint."""
-        pairs = {
-            f"{path}.lora_{side}": getattr(of, f"lora_{side}") for path, of in self.layers.items() for side in "AB"
-        }
-        return {"mask": self.mask, **pairs}
+        return {"mask": self.mask, **parameters_of(self.layers)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

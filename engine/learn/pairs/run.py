@@ -8,7 +8,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -20,6 +20,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from engine.common.errors import BadInput
 from engine.common.files import replacing
+from engine.learn.optimise import apply, schedule
 from engine.learn.pairs.batches import StepSource, steps
 from engine.learn.pairs.canvas import Breaks, Pairs, loss, prefill, targets
 from engine.learn.pairs.gates import Gates, assess
@@ -103,11 +104,7 @@ def train_pairs(
         with sdpa_kernel(_ATTENTION):
             nats, rows, right = loss(state.pairs, of, targets(of.step), recipe, base.module.lm_head.weight, pad)
             nats.backward()
-        nn.utils.clip_grad_norm_(trained, 1.0)
-        for group in state.optimiser.param_groups:
-            group["lr"] = recipe.rate * scale(state, recipe)
-        state.optimiser.step()
-        state.optimiser.zero_grad(set_to_none=True)
+        apply(state.optimiser, trained, recipe.rate * scale(state, recipe))
         state.step += 1
         state.rows += int(rows)
         state.gaps += int((of.step.gap > 0).sum())
@@ -136,7 +133,7 @@ def finished(state: PairsState, recipe: PairsRecipe) -> bool:
 def scale(state: PairsState, recipe: PairsRecipe) -> float:
     """The learning rate as a share of its peak: it rises linearly, stays, and falls to 0."""
     left = (1 - _done(state, recipe)) / recipe.decay if recipe.decay else 1.0
-    return min(1.0, (state.step + 1) / WARM_UP, max(left, 0.0))
+    return schedule(state.step, left, WARM_UP)
 
 
 def _done(state: PairsState, recipe: PairsRecipe) -> float:
@@ -197,8 +194,7 @@ def _look(
     looks = steps(held_out, range(LOOKS), breaks.inside.device, 0)
     gates = assess(coder, state.pairs, looks, breaks)
     with (folder / CURVE).open("a", encoding="utf-8") as curve:
-        held = {name: getattr(gates, name) for name in gates.__dataclass_fields__}
-        curve.write(json.dumps({**state.counts(), **held}) + "\n")
+        curve.write(json.dumps({**state.counts(), **asdict(gates)}) + "\n")
     return gates
 
 

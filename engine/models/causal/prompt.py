@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tokenizers import Tokenizer
 
+from engine.common.names import is_name_character
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.causal.layout import FIXED, context_ids
@@ -48,7 +49,7 @@ class CausalPrompt(PromptLayout):
         """Tokens before the word at the cursor, and that word's beginning as text: its tokens change as it is typed
         (`.re|a`, then `.read|lines`)."""
         while kept and len(head) < _WORD and (piece := self.vocabulary.text(kept[-1:])):
-            if not (_is_of_word(piece[-1]) and _is_of_word(head[:1])):
+            if not (is_name_character(piece[-1]) and is_name_character(head[:1])):
                 break
             kept, head = kept[:-1], piece + head
         return kept, head
@@ -62,7 +63,3 @@ class CausalPrompt(PromptLayout):
                 break
             chosen.append(ids)
         return chosen
-
-
-def _is_of_word(letter: str) -> bool:
-    return letter.isalnum() or letter == "_"
