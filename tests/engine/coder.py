@@ -10,10 +10,14 @@ MARKERS = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"
 MERGES = ("r e", "t u", "re tu", "r n", "retu rn", "Ġ Ġ", "ĠĠ Ġ", "Ċ ĠĠĠ", ") Ċ", "Ġ =")
 
 
-def write_coder(path: Path, seed: int = 0, layers: int = 2, hidden: int = 32, tied: bool = True) -> Path:
-    """A file of the class `qwen2`, with byte tokens, a few merges and the markers of fill-in-the-middle."""
+def write_coder(
+    path: Path, seed: int = 0, layers: int = 2, hidden: int = 32, tied: bool = True, repository: bool = False
+) -> Path:
+    """A file of the class `qwen2`, with byte tokens, a few merges and the markers of fill-in-the-middle, on demand
+    with the one of a repository."""
+    markers = (*MARKERS, "<|repo_name|>") if repository else MARKERS
     rng = np.random.default_rng(seed)
-    tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(merge.replace(" ", "") for merge in MERGES), *MARKERS]
+    tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(merge.replace(" ", "") for merge in MERGES), *markers]
     inner, heads, kv_heads = 2 * hidden, 4, 2
     width = hidden // heads * kv_heads
     writer = gguf.GGUFWriter(path, "qwen2")
@@ -29,7 +33,7 @@ def write_coder(path: Path, seed: int = 0, layers: int = 2, hidden: int = 32, ti
     writer.add_tokenizer_pre("qwen2")
     writer.add_token_list(tokens)
     writer.add_token_merges(MERGES)
-    writer.add_token_types([3 if token in MARKERS else 1 for token in tokens])
+    writer.add_token_types([3 if token in markers else 1 for token in tokens])
 
     def add(name: str, *shape: int, around: float = 0.0) -> None:
         scale = 0.02 if around else 1 / np.sqrt(shape[-1])

@@ -27,6 +27,9 @@ class Dialect:
     files: tuple[str, ...] = ()
     """Markers before a file's path, in a prompt with several files."""
     repository: tuple[str, ...] = ()
+    """What a repository's name stands after, before its files."""
+    repository_end: str = ""
+    """What follows that name."""
     ends: tuple[str, ...] = ()
     """Markers by which the model ends an answer, beside the end of text that its files name."""
     begins: bool = False
@@ -41,6 +44,7 @@ QWEN = Dialect(
     pad="<|fim_pad|>",
     files=("<|file_sep|>", "<|file_separator|>"),
     repository=("<|repo_name|>",),
+    repository_end="\n",
     ends=("<|endoftext|>", "<|im_end|>"),
 )
 DIALECTS = (

@@ -19,6 +19,8 @@ PINNED = 48
 """Suffix tokens by which the end of an answer is judged."""
 _WORD = 24
 """Characters of an unfinished word from which on no more of it is moved from the context to `Prompt.head`."""
+_REPOSITORY = "workspace"
+"""The name of every repository, as requests don't tell it."""
 _SUFFIX_SHARE, _SNIPPET_SHARE = 0.2, 0.25
 
 
@@ -26,21 +28,24 @@ class CausalPrompt(PromptLayout):
     def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, fim: FimTokens, limit: int) -> None:
         super().__init__(tokenizer, vocabulary, limit)
         self.fim = fim
+        named = self.tokenize(_REPOSITORY + fim.dialect.repository_end)
+        self._heading = [] if fim.repository is None else [fim.repository, *named]
 
     def lay_out(self, request: FillRequest, limit: int | None = None) -> Prompt:
-        """Context [snippets | suffix | prefix], and the suffix's first tokens. `limit`: most tokens of the context, in
-        place of the model's own."""
+        """Context [heading and snippets | suffix | prefix], and the suffix's first tokens. `limit`: most tokens of the
+        context, in place of the model's own."""
         limit = limit or self._limit
         room = int(limit * _SUFFIX_SHARE)
         following = self.after(request, room)[0][:room]
         snippets = self._snippets(request, int(limit * _SNIPPET_SHARE))
-        used = sum(len(each) + 1 for each in snippets) + FIXED + len(following) + bool(snippets)
+        used = sum(len(each) + 1 for each in snippets) + FIXED + len(following)
+        used += (len(self._heading) + 1) * bool(snippets)
         before = self.before(request, limit - used)
         # No token begins with a line break that ends the prefix: taken back, the model would write more of them.
         at_line = request.prefix[-1:] == "\n"
         kept, head = (before, "") if at_line else self._before_word(*cut_at_cursor(before, self.vocabulary))
         return Prompt(
-            context=tuple(context_ids(self.fim, following, kept, snippets)),
+            context=tuple(context_ids(self.fim, following, kept, snippets, self._heading)),
             suffix=tuple(following[:PINNED]),
             head=head,
         )

@@ -160,6 +160,24 @@ def test_typing_appends_to_the_prompt(model: Causal):
     assert model.detokenize(before.context).endswith("return y\ndef f(x):\n    y")
 
 
+def test_other_files_stand_in_a_repository_as_published(tmp_path: Path):
+    model = Causal.of_file(write_coder(tmp_path / "coder.gguf", repository=True))
+    repository, separator = len(model.vocabulary.bytes) - 1, len(model.vocabulary.bytes) - 2
+    snippets = tuple(Snippet(path=f"{name}.py", text=f"{name} = 1\n") for name in "ab")
+
+    def context(prefix: str, snippets: tuple[Snippet, ...] = snippets, limit: int | None = None) -> tuple[int, ...]:
+        return model.prompt(FillRequest(prefix=prefix, suffix="\n", snippets=snippets), limit).context
+
+    files = [model.tokenize(f"{name}.py\n{name} = 1\n\n") for name in "ab"]
+    heading = [repository, *model.tokenize("workspace\n"), separator, *files[0], separator, *files[1], separator]
+    typed = context("def f(x):\n    y ")
+    assert typed[: len(heading)] == tuple(heading)
+    assert context("def f(x):\n    y = x * 2 ")[: len(typed)] == typed
+    assert repository not in context("x = ", ())
+    for limit in (100, 200, 400):
+        assert limit // 2 < len(context("x = y\n" * 200, limit=limit)) <= limit
+
+
 def test_it_is_a_causal_head_whose_ends_are_its_markers(model: Causal, tmp_path: Path):
     assert model.causal is model
     assert not model.ends & set(model.tokenize("def f(x):\n    return x\n"))
