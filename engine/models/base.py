@@ -293,6 +293,10 @@ class Prefill(Protocol):
 
     later: Sequence[int]
     """A context to encode when there is nothing else to do; empty: none."""
+    token_ms: float
+    """Milliseconds that a token of a context took of late; 0: not measured."""
+    limit: int
+    """Tokens of the last context that was cut for a deadline; 0: none was."""
 
     def unread(self, ids: Sequence[int]) -> int:
         """Tokens at the end of the context `ids` that the cache does not hold."""

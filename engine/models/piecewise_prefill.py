@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Self
@@ -15,6 +16,9 @@ class PiecewisePrefill(Capabilities):
 
     cache: KVCache
     later: Sequence[int] = ()
+    token_ms: float = 0.0
+    limit: int = 0
+    clock = staticmethod(time.perf_counter)
     owner: object = None
     """Identifies whose contexts it uses, where models with other weights share its cache."""
 
@@ -30,7 +34,9 @@ class PiecewisePrefill(Capabilities):
         return len(ids) - self.cache.known(ids, self.owner)
 
     def read_piece(self) -> None:
-        left = self.unread(self.later)
+        left, began = self.unread(self.later), self.clock()
         self.encode(self.later[: len(self.later) - left + PIECE])
         if left <= PIECE:
             self.later = ()
+        else:
+            self.token_ms = (self.clock() - began) * 1000 / PIECE

@@ -2,17 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from msgspec import structs
 
 from engine.common.request import FillRequest
+from engine.fill.deadline import Deadline
 from engine.fill.executor import Step, drive
 from engine.fill.pipeline import infill
+from engine.fill.prefill import read
 from engine.lab.bench.families import random_model
 from engine.models.base import PIECE
+from engine.models.causal.model import Causal
+from engine.models.causal.text import CausalContext
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.kv_cache import EncodedContext
+from tests.engine.coder import write_coder
 
 TOKENS = 4 * PIECE
 LONG = FillRequest(prefix=" ".join(str(20 + at % 900) for at in range(TOKENS)), suffix="7 8", width=1)
@@ -83,3 +89,76 @@ def test_what_would_come_too_late_is_read_later_and_the_nearest_part_now(model: 
     assert (model.unread(whole), model.later) == (0, ())
     assert drive(model, infill(model, late, lambda: clock.now)).steps == 1
     assert model.later == ()
+
+
+def filled(model: DiffusionGemma, request: FillRequest, clock: Slow) -> EncodedContext:
+    """The context that a request was filled with."""
+    for step in infill(model, request, lambda: clock.now):
+        if step is not None:
+            assert isinstance(step, Step)
+            (context,) = step.rows.contexts
+            assert isinstance(context, EncodedContext)
+            return context
+    raise AssertionError("no step")
+
+
+def elsewhere(prefix: str, deadline_ms: float) -> FillRequest:
+    numbers = " ".join(str(400 + at * 7 % 500) for at in range(TOKENS))
+    return structs.replace(LONG, prefix=numbers + prefix, deadline_ms=deadline_ms)
+
+
+def test_a_machine_whose_speed_is_known_reads_at_once_what_it_can(model: DiffusionGemma):
+    clock = Slow(model)
+    model.encode = clock.encode
+    filled(model, structs.replace(LONG, deadline_ms=2.0 * PIECE), clock)
+    assert model.token_ms == 1
+    request, began = elsewhere("", 1200.0), clock.now
+    whole = model.prompt(request).context
+    context = filled(model, request, clock)
+    assert PIECE < context.length <= 0.5 * 1200
+    assert tuple(context.store.ids[: context.length]) == whole[-context.length :]
+    assert clock.now - began == pytest.approx(context.length / 1000)
+    assert model.unread(whole) == len(whole)
+    assert model.later == whole
+
+
+def test_a_context_that_was_cut_grows_by_what_is_typed(tmp_path: Path):
+    """A coder's, whose window moves in leaps: whatever the deadline leaves at each key, what was read stays."""
+    model, now = Causal.of_file(write_coder(tmp_path / "coder.gguf")), 0.0
+    contexts: list[tuple[int, ...]] = []
+    spent: list[float] = []
+    lines = "".join(f"x{at} = f({at})\n" for at in range(500))
+    encode = model.encode
+
+    def slow(ids: Sequence[int]) -> CausalContext:
+        nonlocal now
+        now += model.unread(ids) / 1000
+        return encode(ids)
+
+    model.encode = slow
+    for typed, deadline_ms in (("", 1200), ("y", 1200), ("y = ", 900), ("y = x1", 1300), ("y = x1 + ", 1000)):
+        began, request = now, FillRequest(prefix=lines + typed, suffix="\n" * 9)
+        reading = read(model, request, Deadline(deadline_ms, now, lambda: now), lambda: now)
+        prompt = None
+        while prompt is None:
+            try:
+                next(reading)
+            except StopIteration as stop:
+                prompt = stop.value
+        model.encode(prompt.context)
+        contexts.append(prompt.context)
+        spent.append(now - began)
+    assert 200 < len(contexts[0]) <= 600
+    assert all(len(context) >= len(contexts[0]) and context[:200] == contexts[0][:200] for context in contexts[1:])
+    assert max(spent[1:]) < 0.05
+
+
+def test_a_machine_that_was_busy_is_measured_again_while_nothing_else_is_to_do(model: DiffusionGemma):
+    clock = Slow(model)
+    model.encode, model.clock = clock.encode, lambda: clock.now
+    model.token_ms = 1000.0
+    assert filled(model, elsewhere("", 1200.0), clock).length == PIECE // 2
+    model.read_piece()
+    assert model.token_ms == pytest.approx(1)
+    model.forget()
+    assert filled(model, elsewhere("", 1200.0), clock).length == 600
