@@ -71,7 +71,7 @@ def test_a_canvas_says_in_serving_what_it_said_in_training(paired: Paired):
     of = prefill(model.network, step)
     shown = torch.full_like(step.text, -1)
     shown[..., 2] = 7
-    wanted = model.network.logits(said(paired.trained, of, shown, RECIPE))
+    wanted = model.network.logits(said(paired.trained, of, shown))
     for row, gap in ((0, 0), (1, 1)):
         cut, width = int(step.cut[row, gap]), shown.shape[2]
         context = canvas.encode(step.ids[row, :cut].tolist())
