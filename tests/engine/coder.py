@@ -1,13 +1,29 @@
 """A coder of a few thousand random weights, in a file of the format that published ones have."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import gguf
 import numpy as np
 from tokenizers import pre_tokenizers
 
+if TYPE_CHECKING:
+    from engine.models.causal.model import Causal
+
+
 MARKERS = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>", "<|file_sep|>")
 MERGES = ("r e", "t u", "re tu", "r n", "retu rn", "Ġ Ġ", "ĠĠ Ġ", "Ċ ĠĠĠ", ") Ċ", "Ġ =")
+
+
+def open_model(path: Path) -> Causal:
+    """The model in such a file, without passes that measure the machine."""
+    # Other tests write such files without torch.
+    from engine.models.causal.model import Causal
+    from engine.models.causal.opening import open_coder
+
+    return Causal.of_coder(open_coder(path), path.stem, path)
 
 
 def write_coder(

@@ -28,7 +28,7 @@ from engine.models.base import (
 from engine.models.causal.canvas import CoderCanvas
 from engine.models.causal.chat import ChatTemplate
 from engine.models.causal.cost import measured
-from engine.models.causal.opening import Coder, coder_of, open_coder
+from engine.models.causal.opening import Coder, coder_of
 from engine.models.causal.pairs import FOLDER, PairedNetwork, fits, paired
 from engine.models.causal.prompt import CausalPrompt
 from engine.models.causal.text import CausalContext, CausalText, Checked, UnknownTokens, seen, tree_of
@@ -98,29 +98,22 @@ class Causal(PiecewisePrefill):
     def open(cls, checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent | None) -> Self:
         """Load weights and tokenizer. Raises ModelError."""
         coder = coder_of(checkpoint, placement, on_percent)
-        vocabulary = read_vocabulary(coder.tokenizer, coder.network.config.vocab, checkpoint.name)
-        info = replace(
-            _info(coder, checkpoint.name, vocabulary),
+        model = cls.of_coder(coder, checkpoint.name, checkpoint.path, placement.context)
+        model.info = replace(
+            model.info,
             parameters=checkpoint.parameters,
             context_limit=placement.context,
             fingerprint=fingerprint_of(checkpoint),
             memory=memory_plan(checkpoint, placement),
         )
-        prompt = CausalPrompt(coder.tokenizer, vocabulary, coder.fim, placement.context)
-        model = cls(coder.network, info, prompt, coder.chat, checkpoint.path)
         model.measure()
         return model
 
     @classmethod
-    def of_file(cls, path: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Self:
-        """Load weights and tokenizer of a GGUF file. Raises ModelError."""
-        return cls.of_coder(open_coder(path, dtype, device), path.stem, path)
-
-    @classmethod
-    def of_coder(cls, coder: Coder, name: str, path: Path | None = None) -> Self:
-        """A model of a coder that is in memory."""
+    def of_coder(cls, coder: Coder, name: str, path: Path | None = None, limit: int = CONTEXT) -> Self:
+        """A model of a coder that is in memory. `limit`: most tokens of a context."""
         vocabulary = read_vocabulary(coder.tokenizer, coder.network.config.vocab, name)
-        prompt = CausalPrompt(coder.tokenizer, vocabulary, coder.fim, CONTEXT)
+        prompt = CausalPrompt(coder.tokenizer, vocabulary, coder.fim, limit)
         return cls(coder.network, _info(coder, name, vocabulary), prompt, coder.chat, path)
 
     def _take(self, network: MaskedNetwork, info: ModelInfo) -> None:

@@ -12,7 +12,7 @@ from engine.fill.draft_sources import DraftSources
 from engine.fill.executor import drive
 from engine.fill.pipeline import fill, infill
 from engine.models.causal.model import Causal
-from tests.engine.coder import write_coder
+from tests.engine.coder import open_model, write_coder
 from tests.engine.scripted import Scripted
 
 BOX = FillRequest(
@@ -183,7 +183,7 @@ def test_a_draft_shows_what_comes_after_the_cursor():
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Causal:
-    return Causal.of_file(write_coder(tmp_path_factory.mktemp("coder") / "coder.gguf"))
+    return open_model(write_coder(tmp_path_factory.mktemp("coder") / "coder.gguf"))
 
 
 class NoDrafts(DraftSources):

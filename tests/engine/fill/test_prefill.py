@@ -14,11 +14,10 @@ from engine.fill.pipeline import infill
 from engine.fill.prefill import read
 from engine.lab.bench.families import random_model
 from engine.models.base import PIECE
-from engine.models.causal.model import Causal
 from engine.models.causal.text import CausalContext
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.kv_cache import EncodedContext
-from tests.engine.coder import write_coder
+from tests.engine.coder import open_model, write_coder
 
 TOKENS = 4 * PIECE
 LONG = FillRequest(prefix=" ".join(str(20 + at % 900) for at in range(TOKENS)), suffix="7 8", width=1)
@@ -124,7 +123,7 @@ def test_a_machine_whose_speed_is_known_reads_at_once_what_it_can(model: Diffusi
 
 def test_a_context_that_was_cut_grows_by_what_is_typed(tmp_path: Path):
     """A coder's, whose window moves in leaps: whatever the deadline leaves at each key, what was read stays."""
-    model, now = Causal.of_file(write_coder(tmp_path / "coder.gguf")), 0.0
+    model, now = open_model(write_coder(tmp_path / "coder.gguf")), 0.0
     contexts: list[tuple[int, ...]] = []
     spent: list[float] = []
     lines = "".join(f"x{at} = f({at})\n" for at in range(500))

@@ -16,12 +16,11 @@ from engine.fill.executor import Step, drive
 from engine.fill.gap import Gap
 from engine.fill.loading import load
 from engine.fill.syntax_fix import Site, by_strength, syntax_fix, touched_chars
-from engine.models.causal.model import Causal
 from engine.models.oracle.model import Case, Oracle
 from engine.syntax.budget import Budget
 from engine.syntax.compiler import diagnose
 from engine.syntax.parsed_text import parse_text
-from tests.engine.coder import write_coder
+from tests.engine.coder import open_model, write_coder
 from tests.engine.scripted import Scripted
 
 WHOLE = "import os\n\n\ndef area(width, height):\n    return max(width * height, 1)\n\n\nprint(area(2, 3), os.sep)\n"
@@ -112,7 +111,7 @@ def test_a_coder_that_would_lose_a_word_fixes_nothing():
 
 
 def test_a_coder_that_knows_nothing_offers_nothing_broken(tmp_path: Path):
-    model = Causal.of_file(write_coder(tmp_path / "tiny.gguf"))
+    model = open_model(write_coder(tmp_path / "tiny.gguf"))
     request = FillRequest(task="fix", prefix="", old=TWICE, suffix="", language="python")
     filled = drive(model, answering(model, request))
     assert all(is_sound(each.text) for each in filled.candidates)

@@ -25,8 +25,7 @@ from engine.lab.bench.run import CoderWork, Effort, run
 from engine.lab.bench.timing import Ratio
 from engine.lab.eval.tasks import EvalTask
 from engine.lab.peer.client import LlamaCpp, Order, PeerAnswer
-from engine.models.causal.model import Causal
-from tests.engine.coder import write_coder
+from tests.engine.coder import open_model, write_coder
 
 
 def task(truth: str, prefix: str = "def double(x):\n", suffix: str = "    return y\n") -> EvalTask:
@@ -137,7 +136,7 @@ def test_what_can_not_be_held_beside_llama_cpp_is_said(
 
 
 def test_a_coder_is_measured_as_it_serves(tmp_path: Path):
-    model = Causal.of_file(write_coder(tmp_path / "tiny.gguf"))
+    model = open_model(write_coder(tmp_path / "tiny.gguf"))
     work = CoderWork(tasks=coder_tasks([task("    y = 2 * x\n"), task("    z = x\n")], 2), source="two gaps")
     made = run(model, Effort(repetitions=1, limit_s=0.1), [CODER], coder=work)
     assert [(fill.way, fill.moment) for fill in made.fills] == 2 * [(OURS, moment) for moment in MOMENTS]

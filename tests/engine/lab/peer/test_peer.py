@@ -13,8 +13,7 @@ from engine.common.errors import BadInput, EngineError
 from engine.common.request import FillRequest
 from engine.lab.peer.client import FOLDER, Beside, LlamaCpp, Order, peer_python
 from engine.models.base import DraftTree
-from engine.models.causal.model import Causal
-from tests.engine.coder import write_coder
+from tests.engine.coder import open_model, write_coder
 
 PREFIX, SUFFIX = "def add(a, b):\n    return ", "\n\n\nprint(add(1, 2))\n"
 
@@ -88,7 +87,7 @@ def test_it_fills_and_says_how_much_it_read(real: LlamaCpp, order: Order):
 
 def test_it_says_what_our_own_network_says(real: LlamaCpp, coder: Path):
     """The same file and prompt, greedily: token by token the same text."""
-    model = Causal.of_file(coder)
+    model = open_model(coder)
     prompt = model.prompt(FillRequest(prefix=PREFIX, suffix=SUFFIX))
     context = (*prompt.context, *model.tokenize(prompt.head))
     text = model.begin(model.encode(context))

@@ -20,7 +20,7 @@ from engine.models.base import DraftTree, Rows
 from engine.models.causal.model import Causal
 from engine.models.causal.pairs import FOLDER, METADATA, fits, read_pairs
 from engine.models.checkpoints.coders import CODERS
-from tests.engine.coder import write_coder
+from tests.engine.coder import open_model, write_coder
 from tests.engine.learn.pairs.test_pairs import source
 
 RECIPE = PairsRecipe(rank=4, alpha=8.0)
@@ -37,7 +37,7 @@ class Paired:
     def __init__(self, folder: Path) -> None:
         """A coder and pairs of random numbers, in files."""
         self.file = write_coder(folder / "coder.gguf")
-        self.model = Causal.of_file(self.file)
+        self.model = open_model(self.file)
         network = self.model.network
         self.trained = Pairs(network, RECIPE, network.embeddings.weight[3], 0)
         with torch.no_grad():
@@ -166,7 +166,7 @@ def test_pairs_act_beside_the_file_alone_that_they_were_trained_on(paired: Paire
     other = tmp_path / "coder.gguf"
     other.write_bytes(data)
     assert not fits(other, paired.folder)
-    model = Causal.of_file(other)
+    model = open_model(other)
     model.pairs = paired.folder
     assert (model.canvas, model.slots) == (None, 0)
     with pytest.raises(BadInput, match="coder has no canvas beside a causal head"):

@@ -5,9 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from engine.models.causal.cost import LEAST, MOST, measured
-from engine.models.causal.model import Causal
 from engine.models.drafts import linear_cost
-from tests.engine.coder import write_coder
+from tests.engine.coder import open_model, write_coder
 
 
 def cost_by(seconds: dict[int, float]) -> Callable[[int], float]:
@@ -36,7 +35,7 @@ def test_what_else_runs_on_the_machine_does_not_decide(seconds: dict[int, float]
 
 
 def test_a_coder_is_measured_with_nothing_kept_of_it(tmp_path, monkeypatch: pytest.MonkeyPatch):
-    model = Causal.of_file(write_coder(tmp_path / "coder.gguf"))
+    model = open_model(write_coder(tmp_path / "coder.gguf"))
     assert model.cost(9) == linear_cost(9)
     passes: list[int] = []
     monkeypatch.setattr("engine.models.causal.model.measured", lambda run: passes.extend(run(4)) or (lambda rows: 7.0))
