@@ -23,6 +23,7 @@ REWRITES: dict[RewriteKind, tuple[str, str]] = {
 """Title and instruction."""
 IMPROVE = "Improve it"
 _LONGEST_TITLE = 80
+_LONGEST_MESSAGE = 2_000
 _MOST = 5
 """Reported problems that get an action."""
 
@@ -48,4 +49,8 @@ def fix_title(message: str) -> str:
 
 
 def fix_instruction(message: str) -> str:
+    """Of a long message its beginning and its end: compilers say what is wrong in one, and why in the other."""
+    if len(message) > _LONGEST_MESSAGE:
+        half = _LONGEST_MESSAGE // 2
+        message = f"{message[:half]}\n...\n{message[-half:]}"
     return f"Fix this problem: {message}"

@@ -25,6 +25,8 @@ _TOKEN_CHARS = 8
 """More than a token has in the mean."""
 MOST_CHARS = 1_000_000
 """Of a selection."""
+MOST_INSTRUCTION_CHARS = 4_000
+"""Of an instruction: all of it is read before anything is written, a thousand tokens in some seconds."""
 _SHARE = 0.75
 """Of the room on a canvas that a piece takes; the rest is for growth."""
 Clock = Callable[[], float]
@@ -104,6 +106,11 @@ def check_rewrite(request: FillRequest) -> None:
     if len(request.old) > MOST_CHARS:
         raise BadInput(
             f"The selection has {len(request.old):,} characters; up to {MOST_CHARS:,} are rewritten: select less."
+        )
+    if len(request.instruction) > MOST_INSTRUCTION_CHARS:
+        raise BadInput(
+            f"The instruction has {len(request.instruction):,} characters; up to {MOST_INSTRUCTION_CHARS:,} are read: "
+            "say it shorter."
         )
     stays = [False] * len(request.old)
     for start, end in request.keep:

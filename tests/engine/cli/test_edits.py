@@ -53,6 +53,11 @@ def test_the_difference_is_printed_and_patch_takes_it(work: Path, capsys: pytest
     assert Path("a.py").read_text() == HEAD + NEW + TAIL
 
 
+def test_an_instruction_that_is_too_long_is_told(work: Path, capsys: pytest.CaptureFixture[str]):
+    assert rewrite("-m", "x" * 60_000) == 2
+    assert "60,000 characters; up to 4,000 are read: say it shorter" in capsys.readouterr().err
+
+
 def test_a_range_may_be_whole_lines(work: Path):
     assert rewrite("--write", span="2-4") == 0
     assert Path("a.py").read_text() == HEAD + NEW + TAIL

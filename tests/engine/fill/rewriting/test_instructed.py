@@ -164,6 +164,16 @@ def test_what_can_not_be_rewritten_is_an_error(old: str) -> None:
         rewritten(said(SAME), request(old=old))
 
 
+def test_an_instruction_that_takes_long_to_read_is_an_error_before_it_is_read() -> None:
+    model = said(SAME)
+    with pytest.raises(
+        BadInput, match=r"^The instruction has 4,001 characters; up to 4,000 are read: say it shorter\.$"
+    ):
+        rewritten(model, request("x" * 4001))
+    assert not model.heard
+    assert rewritten(model, request("x" * 4000)).candidates
+
+
 def test_a_selection_that_is_too_long_for_the_model_is_an_error() -> None:
     with pytest.raises(BadInput, match="select less"):
         rewritten(said(SAME), request(old="value = 1\n" * 2000))
