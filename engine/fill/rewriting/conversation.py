@@ -13,6 +13,8 @@ from engine.fill.rewriting.surroundings import surroundings
 
 IMPROVE = "Improve this code without changing what it does."
 """Where nobody says what to do."""
+APART = "\n...\n"
+"""Stands for lines that the model is not told."""
 _SYSTEM = "You rewrite selected code as you are told, and change nothing else."
 _HEARD = "I have read them."
 _PROSE = re.compile(
@@ -29,6 +31,8 @@ class Conversation:
     messages: tuple[dict[str, str], ...]
     old: str
     """The selection as the model sees it: lines, without their common indentation."""
+    told: str
+    """What it sees of the lines around that; may be empty."""
     opening: str
     closing: str
     """A line that ends the answer."""
@@ -42,7 +46,7 @@ def conversation(request: FillRequest) -> Conversation:
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", old)), default=0))
     code = f"{fence}{request.language}\n"
     messages = [{"role": "system", "content": _SYSTEM}]
-    if told := "\n...\n".join(filter(None, surroundings(request))):
+    if told := APART.join(filter(None, surroundings(request))):
         lines = f"Some lines of a {request.language or 'text'} file:\n{code}{told}\n{fence}"
         messages += [{"role": "user", "content": lines}, {"role": "assistant", "content": _HEARD}]
     what = (
@@ -51,7 +55,7 @@ def conversation(request: FillRequest) -> Conversation:
         "Answer with all of the selected code as it is then, and nothing else."
     )
     messages.append({"role": "user", "content": what})
-    return Conversation(messages=tuple(messages), old=old, opening=code, closing=f"\n{fence}")
+    return Conversation(messages=tuple(messages), old=old, told=told, opening=code, closing=f"\n{fence}")
 
 
 def answered(request: FillRequest, said: str, closing: str) -> str:
@@ -63,6 +67,22 @@ def answered(request: FillRequest, said: str, closing: str) -> str:
     lines = _without_surroundings(request, own_code(request, code)).split("\n")
     written = with_indent(without_indent("\n".join(lines), common_indent(lines)), indent)
     return _as_it_was(request.old, written.removeprefix(indent))
+
+
+def says_told(talk: Conversation, said: str) -> bool:
+    """Whether an answer, which may be unfinished, begins with a line around the selection instead of with its first."""
+    begun = said.strip("\n").partition("\n")[0].strip()
+    told = any(line.startswith(begun) for line in _full(talk.told))
+    return bool(begun) and told and not talk.old.strip().startswith(begun)
+
+
+def from_selection(talk: Conversation, said: str) -> str:
+    """An unfinished answer from the selection's first line on; empty where it is not that far."""
+    if not says_told(talk, said):
+        return said
+    lines, first = said.split("\n"), talk.old.strip().partition("\n")[0].rstrip()
+    at = next((at for at, line in enumerate(lines) if line.strip() == first), len(lines))
+    return without_indent("\n".join(lines[at:]), common_indent(lines[at : at + 1]))
 
 
 def shown(request: FillRequest, said: str) -> str:

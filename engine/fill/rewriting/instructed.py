@@ -20,7 +20,15 @@ from engine.fill.greedy import Said, likeliest_other
 from engine.fill.line_ends import in_line_feeds
 from engine.fill.pieces import Clock, check_rewrite
 from engine.fill.rewriting.answer import LONGEST, candidate_of, read_context, write_answer
-from engine.fill.rewriting.conversation import Conversation, answered, conversation, shown
+from engine.fill.rewriting.conversation import (
+    APART,
+    Conversation,
+    answered,
+    conversation,
+    from_selection,
+    says_told,
+    shown,
+)
 from engine.fill.rewriting.kept import doubts, lost_names, with_kept
 from engine.fill.rewriting.old_text import OldText
 from engine.fill.rewriting.preview import previewed
@@ -51,6 +59,7 @@ class _Rewrite:
         self.talk: Conversation = conversation(self.request)
         self.context = tuple(model.chat.ids(self.talk.messages, self.talk.opening))
         self.old = model.tokenize(self.talk.old + self.talk.closing)
+        self.told = model.tokenize(self.talk.told + self.talk.closing) if self.talk.told else []
         self.most = int(len(self.old) * _GROWTH) + _ROOM
         self.forwards = 0
 
@@ -63,8 +72,21 @@ class _Rewrite:
         """What takes the place of `old`; empty where it is no answer, or not all of one."""
         if said.end is None:
             return ""
-        new = answered(self.request, self.model.detokenize(said.ids), self.talk.closing)
+        text = self.model.detokenize(said.ids)
+        if says_told(self.talk, text) and APART in text and APART not in self.talk.old:
+            return ""
+        new = answered(self.request, text, self.talk.closing)
         return with_kept(self.request.old, new, self.request.keep) if new else ""
+
+    def from_selection(self, said: Said) -> Said | None:
+        """The beginning of another answer, which starts as the selection does; None where that one did so."""
+        same = next((at for at, pair in enumerate(zip(said.ids, self.old, strict=False)) if len({*pair}) > 1), None)
+        if same is None or not says_told(self.talk, self.model.detokenize(said.ids)):
+            return None
+        instead = Said(ids=self.old[: same + 1], logs=said.logs[:same], others=said.others[:same])
+        instead.logs.append(_UNLIKELY)
+        instead.others.append((said.logs[same], said.ids[same]))
+        return instead
 
     def is_done(self, said: Said) -> bool:
         """Whether nothing more is to be written; what has become too long is no answer."""
@@ -147,7 +169,8 @@ def _candidates(work: _Rewrite) -> Work[list[Candidate]]:
             else:
                 refused.add(text)
         sure = sum(not doubtful for doubtful, _ in found.values())
-        begun = likeliest_other(said, lambda _, at, token: token not in work.ends)
+        begun = work.from_selection(said[0]) if len(said) == 1 and not found else None
+        begun = begun or likeliest_other(said, lambda _, at, token: token not in work.ends)
         likely = sum(begun.logs) if begun else -math.inf
         # Where one may stand, others are worth their time only if they are nearly as likely.
         if sure >= work.request.n or work.deadline.passed() or (sure and likely < _UNLIKELY):
@@ -169,7 +192,7 @@ def _syntax(work: _Rewrite, text: str) -> Work[Syntax | None]:
 
 def _write(work: _Rewrite, said: Said) -> Generator[Draft]:
     """Add to `said` what the model says, up to the answer's end; yields what there is after each pass."""
-    old = OldText(work.old)
+    old = OldText(work.old, work.told)
     work.deadline.step_begins()
     for _ in write_answer(work.model, work.context, said, old, work.is_done):
         work.forwards += 1
@@ -180,6 +203,8 @@ def _write(work: _Rewrite, said: Said) -> Generator[Draft]:
 
 def _draft(work: _Rewrite, said: Said, old: OldText) -> Draft:
     """What is written, and what is left of the old text, as far as that is known."""
-    written = work.model.detokenize(said.ids).partition(work.talk.closing)[0]
+    written = from_selection(work.talk, work.model.detokenize(said.ids).partition(work.talk.closing)[0])
+    if not written:
+        return work.draft(shown(work.request, work.model.detokenize(work.old).partition(work.talk.closing)[0]))
     left = work.model.detokenize(work.old[old.at :]).partition(work.talk.closing)[0] if old.together else ""
     return work.draft(shown(work.request, written + left), len(shown(work.request, written)))

@@ -2,7 +2,8 @@
 
 Where the model says something else, the old text is found again: it may go on where it was left (something was put
 in), a few tokens later (something was replaced), or wherever the last tokens stand in what is left of it (something
-was taken out). What was replaced once is drafted as replaced.
+was taken out). What was replaced once is drafted as replaced. The same goes for the lines around it, which an answer
+may begin or end with.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ _LONG = 12
 class OldText:
     """Follows what is written through the old text's tokens."""
 
-    def __init__(self, ids: Sequence[int]) -> None:
-        """`ids`: the old text's, and those that end the answer."""
+    def __init__(self, ids: Sequence[int], around: Sequence[int] = ()) -> None:
+        """`ids`: the old text's, and those that end the answer; `around`: of what the model was told around it."""
         self._ids = list(ids)
+        self._around = OldText(around) if around else None
         self._places: defaultdict[int, list[int]] = defaultdict(list)
         for at, token in enumerate(self._ids):
             self._places[token].append(at)
@@ -65,7 +67,9 @@ class OldText:
     @property
     def rows(self) -> int:
         """Rows that the next pass is worth."""
-        return ROWS if self._apart else max(ROWS, min(self._steps, _MOST_ROWS))
+        if self._apart:
+            return ROWS if self._around is None else self._around.rows
+        return max(ROWS, min(self._steps, _MOST_ROWS))
 
     @property
     def sure(self) -> float:
@@ -76,6 +80,8 @@ class OldText:
         """Note tokens that were written."""
         for token in tokens:
             self._write(token)
+        if self._around is not None:
+            self._around.write(tokens)
 
     def _write(self, token: int) -> None:
         self._runs = {at + 1: self._runs.get(at, 0) + 1 for at in self._places[token]}
@@ -102,7 +108,13 @@ class OldText:
         if not self._apart:
             left = self._ids[self._low : self._low + ROWS] if self._steps < MET else []
             likely = self.sure if self._steps >= MET else _JUST_MET
-            return [TokenDraft(ids=ahead, likely=likely), *self._again(ahead), TokenDraft(ids=left, likely=_REPLACED)]
+            around = self._drafts_around() if not self.at else []
+            return [
+                TokenDraft(ids=ahead, likely=likely),
+                *self._again(ahead),
+                TokenDraft(ids=left, likely=_REPLACED),
+                *around,
+            ]
         near = sorted(self._runs.items(), key=lambda run: (-min(run[1], _LONG), run[0] <= self._low, run[0]))[:_PLACES]
         found = [TokenDraft(ids=self._ids[at : at + ROWS], likely=_RUNS.get(count, _AGAIN)) for at, count in near]
         later = self.at + len(self._apart)
@@ -110,7 +122,17 @@ class OldText:
             *found,
             TokenDraft(ids=ahead, likely=_INSERTED),
             TokenDraft(ids=self._ids[later : later + ROWS], likely=_REPLACED),
+            *self._drafts_around(),
         ]
+
+    def _drafts_around(self) -> list[TokenDraft]:
+        """Where nothing is written yet, or the last of it is of the surroundings."""
+        around = self._around
+        if around is None or len(around._apart) >= _BACK:
+            return []
+        if around.at:
+            return around.drafts()
+        return [] if around._apart else [TokenDraft(ids=around._ids[:ROWS], likely=_REPLACED)]
 
     def _again(self, ahead: Sequence[int]) -> Iterator[TokenDraft]:
         """With what was replaced before replaced here."""

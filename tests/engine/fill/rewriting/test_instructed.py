@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
+from torch import Tensor
 
 from engine.common.errors import BadInput
 from engine.common.request import Draft, Filled, FillRequest
 from engine.fill.answering import answering
 from engine.fill.executor import drive
 from engine.fill.rewriting.instructed import instructed
+from tests.engine.scripted import Scripted
 from tests.engine.talking import Talking
 
 PREFIX = "class Shelf:\n    "
@@ -75,6 +79,22 @@ def test_another_way_is_tried_where_the_first_is_not_fit() -> None:
     model = Talking(says=f"{broken}\n```", instead=(at, "\n```"))
     filled = rewritten(model, request())
     assert [each.text for each in filled.candidates] == ["def depth(self):\n        return self.value"]
+
+
+def test_the_selection_is_begun_with_where_the_surroundings_are_rewritten_instead() -> None:
+    """By a model that goes on with the selection where it has begun with it."""
+
+    class Astray(Talking):
+        def _logits(self, written: Sequence[int]) -> Tensor:
+            told = f"{PREFIX.rstrip()}\n...\n    def both(self):\n        return 2\n```"
+            begun = self.detokenize(written).startswith("d")
+            return super()._logits(written) if begun else Scripted(says=told)._logits(written)
+
+    model, drafts = Astray(says="def depth(self):\n    return self.value\n```"), list[Draft]()
+    filled = rewritten(model, request("Return the value, not both.", n=1), drafts)
+    assert [each.text for each in filled.candidates] == ["def depth(self):\n        return self.value"]
+    # What is said of the surroundings stands beside the selection, not in its place.
+    assert all(draft.text.startswith("def depth(self)") for draft in drafts)
 
 
 def test_several_are_offered_the_likeliest_first() -> None:

@@ -10,9 +10,9 @@ from engine.fill.rewriting.old_text import OldText
 END = 999
 
 
-def passes(old: list[int], new: list[int]) -> int:
+def passes(old: list[int], new: list[int], around: list[int] | None = None) -> int:
     """How many passes it takes to write `new`, each token as soon as it is checked."""
-    wanted, text, written, known, count = [*new, END], OldText([*old, END]), list[int](), list[int](), 0
+    wanted, text, written, known, count = [*new, END], OldText([*old, END], around or ()), list[int](), list[int](), 0
     while len(written) < len(wanted):
         tree = tree_of(of_drafts(text.drafts()), known, text.rows, most=text.sure)
         assert len(tree.ids) <= text.rows
@@ -80,3 +80,18 @@ def test_a_text_that_went_on_in_the_wrong_place_is_found_again() -> None:
     old = [*start, 50, *end, *rest, *start, 60, *end, *range(200, 230)]
     new = [*start, 60, *end, *rest, *start, 60, *end, *range(200, 230)]
     assert passes(old, new) <= 12
+
+
+@pytest.mark.parametrize(
+    ("new", "most"),
+    [
+        ([*range(200, 300), *OLD], 20),
+        ([*range(260, 300), *OLD[:50], 500, *OLD[50:]], 16),
+        ([*OLD, *range(300, 340)], 16),
+        ([*range(200, 250), 500, *range(251, 400), END], 20),
+        (OLD, 7),
+    ],
+    ids=["before", "from within", "after", "the surroundings alone", "none"],
+)
+def test_what_is_said_of_the_surroundings_is_drafted_too(new: list[int], most: int) -> None:
+    assert passes(OLD, new, around=[*range(200, 400), END]) <= most
