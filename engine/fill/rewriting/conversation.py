@@ -17,11 +17,11 @@ APART = "\n...\n"
 """Stands for lines that the model is not told."""
 _SYSTEM = "You rewrite selected code as you are told, and change nothing else."
 _HEARD = "I have read them."
-_PROSE = re.compile(
-    r"(sorry\b|i'm sorry|i am sorry|i can(no|')t|as an ai|sure[,!]|certainly|of course|here (is|are|'s)|"
-    r"to \w+ (this|the) (code|function))",
-    re.IGNORECASE,
-)
+_PROSE = re.compile(r"(sure[,!]|certainly|of course|here (is|are|'s)|to \w+ (this|the) (code|function))", re.IGNORECASE)
+_REFUSAL = re.compile(r"\W*(sorry\b[^=]|i'm sorry|i am sorry|i can(no|')t|as an ai\b)", re.IGNORECASE)
+_PROSE_LANGUAGES = {"markdown", "plaintext", "restructuredtext", "latex", "asciidoc"}
+_FENCE = re.compile(r"`{3,}\S*\s*")
+_CLOSERS = re.compile(r"[)\]};,\s]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,9 @@ def conversation(request: FillRequest) -> Conversation:
     another one for the same selection reads little."""
     indent = indent_of(request)
     old = without_indent(indent + request.old, indent)
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", old)), default=0))
+    # Markdown may get code.
+    least = 4 if request.language == "markdown" else 3
+    fence = "`" * max(least, 1 + max((len(run) for run in re.findall("`+", old)), default=0))
     code = f"{fence}{request.language}\n"
     messages = [{"role": "system", "content": _SYSTEM}]
     if told := APART.join(filter(None, surroundings(request))):
@@ -60,13 +62,32 @@ def conversation(request: FillRequest) -> Conversation:
 
 def answered(request: FillRequest, said: str, closing: str) -> str:
     """The part of an answer that replaces `old`; empty where it is no answer. `said` begins after the opening."""
-    code = f"\n{said}\n".partition(f"{closing}\n")[0].strip("\n").rstrip()
-    if not code.strip() or (_PROSE.match(code.strip()) and not _PROSE.match(request.old.strip())):
+    code = _in_fences(said, closing)
+    if not code.strip() or _is_prose(request, code.strip()):
         return ""
     indent = indent_of(request)
     lines = _without_surroundings(request, own_code(request, code)).split("\n")
-    written = with_indent(without_indent("\n".join(lines), common_indent(lines)), indent)
-    return _as_it_was(request.old, written.removeprefix(indent))
+    lines = without_indent("\n".join(lines), common_indent(lines)).split("\n")
+    if _indentations(indent_of(request) + request.old) == {"\t"}:
+        lines = _in_tabs(lines)
+    return _without_rest_of_lines(request, _as_it_was(request, indent, lines))
+
+
+def _in_fences(said: str, closing: str) -> str:
+    """What is said before the closing line, or before another fence where nothing else ends it."""
+    lines = f"\n{said}\n".partition(f"{closing}\n")[0].strip("\n").rstrip().split("\n")
+    if len(lines) > 1 and _FENCE.fullmatch(lines[0]):
+        lines = lines[1:]
+    fences = sum(_FENCE.fullmatch(line.strip()) is not None for line in lines)
+    if fences % 2 and not lines[-1].strip("`"):
+        lines = lines[:-1]
+    return "\n".join(lines)
+
+
+def _is_prose(request: FillRequest, code: str) -> bool:
+    """Whether an answer is a refusal, or speaks of code, and the selection did not."""
+    told = [_REFUSAL] if request.language in _PROSE_LANGUAGES else [_REFUSAL, _PROSE]
+    return any(each.match(code) and not each.match(request.old.strip()) for each in told)
 
 
 def says_told(talk: Conversation, said: str) -> bool:
@@ -124,7 +145,7 @@ def _without_surroundings(request: FillRequest, code: str) -> str:
         lines = lines[_line_of(lines, start) :]
     said = _full("\n".join(lines))
     end = _overlap(said, after)
-    if end and old[-1] not in said[-end:]:
+    if (end and old[-1] not in said[-end:]) or (end := _closers_of_others(request.old, said, after)):
         lines = lines[: _line_of(lines, len(said) - end)]
     return "\n".join(lines).strip("\n") if any(line.strip() for line in lines) else code
 
@@ -145,10 +166,50 @@ def _overlap(left: list[str], right: list[str]) -> int:
     return next((count for count in overlaps(left, right) if any(len(line) > 3 for line in right[:count])), 0)
 
 
-def _as_it_was(old: str, new: str) -> str:
-    """Lines that differ in white space at their ends alone stay what they were."""
-    before, after = old.split("\n"), new.split("\n")
-    bare = [line.rstrip() for line in before], [line.rstrip() for line in after]
+def _closers_of_others(old: str, said: list[str], after: list[str]) -> int:
+    """How many of the last lines close what was opened before the selection, and is closed after it."""
+    count = next((at for at, line in enumerate(reversed(said)) if not _CLOSERS.fullmatch(line)), 0)
+    for end in range(min(count, len(after)), 0, -1):
+        if said[-end:] == after[:end] and _balance("\n".join(said[:-end])) == _balance(old):
+            return end if _balance("\n".join(said)) != _balance(old) else 0
+    return 0
+
+
+def _balance(text: str) -> int:
+    return sum((letter in "([{") - (letter in ")]}") for letter in text)
+
+
+def _without_rest_of_lines(request: FillRequest, new: str) -> str:
+    """Without what stands beside the selection in its first and last line, and is said again."""
+    before = request.prefix[request.prefix.rfind("\n") + 1 :].lstrip()
+    after = request.suffix.partition("\n")[0].rstrip()
+    starts = {len(before): None} if new.startswith(before) and not request.old.startswith(before) else {}
+    ends = {len(after): None} if new.endswith(after) and not request.old.endswith(after) else {}
+    for start in (*starts, 0):
+        for end in (*ends, 0):
+            cut = new[start : len(new) - end]
+            if (start or end) and cut.strip() and _balance(cut) == _balance(request.old):
+                return cut
+    return new
+
+
+def _indentations(text: str) -> set[str]:
+    """What lines with something on them are indented by."""
+    return {line[0] for line in text.split("\n") if line.strip() and line[0] in " \t"}
+
+
+def _in_tabs(lines: list[str]) -> list[str]:
+    """Lines that are indented by spaces, indented by tabs."""
+    widths = [len(line) - len(line.lstrip(" ")) for line in lines]
+    unit = min(filter(None, widths), default=1)
+    return ["\t" * (width // unit) + line[width // unit * unit :] for width, line in zip(widths, lines, strict=True)]
+
+
+def _as_it_was(request: FillRequest, indent: str, lines: list[str]) -> str:
+    """The answer's lines, indented; those that the model saw so, but for white space at their ends, as they were."""
+    before, seen = request.old.split("\n"), without_indent(indent_of(request) + request.old, indent).split("\n")
+    after = with_indent("\n".join(lines), indent).removeprefix(indent).split("\n")
+    bare = [line.rstrip() for line in seen], [line.rstrip() for line in lines]
     for block in SequenceMatcher(None, *bare, autojunk=False).get_matching_blocks():
         after[block.b : block.b + block.size] = before[block.a : block.a + block.size]
     return "\n".join(after)

@@ -132,3 +132,82 @@ def test_a_selection_within_a_line_is_taken_as_it_is() -> None:
     request = request_of("total = ▮a + b▮ * 2\n")
     assert conversation(request).old == "a + b"
     assert answered(request, "(a + b)\n```", "\n```") == "(a + b)"
+
+
+@pytest.mark.parametrize(
+    ("marked", "said", "new"),
+    [
+        ("y = ▮f(1▮, 3)\n", "y = f(2, 3)\n```", "f(2"),
+        ("y = f(▮1▮, 3)\n", "2\n```", "2"),
+        ("def f():\n    ▮a = 1\n    b = g(▮3)\n", "a = 2\nb = g(3)\n```", "a = 2\n    b = g("),
+        ("▮a = ▮b\n", "a = b\n```", "a = "),
+        ("x = ▮[1]▮ + [2]\n", "[1] + [2]\n```", "[1]"),
+        ("f(▮x▮)\n", "g(x)\n```", "g(x)"),
+        ("f(▮x▮, 1)\n", "f(y, 1)\n```", "y"),
+        ("return ▮x▮;\n", "return y;\n```", "y"),
+        ("return ▮x▮;\n", "y\n```", "y"),
+    ],
+)
+def test_what_stands_beside_a_selection_in_its_lines_is_no_part_of_an_answer(marked: str, said: str, new: str) -> None:
+    assert answered(request_of(marked), said, "\n```") == new
+
+
+@pytest.mark.parametrize(
+    ("marked", "said", "new"),
+    [
+        ("function f() {\n  ▮a(1);▮\n}\n", "a(2);\n}\n```", "a(2);"),
+        ("function f() {\n  ▮a(1);▮\n}\n", "if (b) {\n  a(2);\n}\n```", "if (b) {\n    a(2);\n  }"),
+        ("g(() => {\n  ▮a(1);▮\n  }\n});\n", "a(2);\n}\n});\n```", "a(2);"),
+    ],
+)
+def test_closers_after_a_selection_are_no_part_of_an_answer_that_does_not_open_them(
+    marked: str, said: str, new: str
+) -> None:
+    assert answered(request_of(marked, language="javascript"), said, "\n```") == new
+
+
+@pytest.mark.parametrize("said", ["```python\nx = 2\n```", "x = 2\n```\n\nOr:\n\n```python\nx = 3\n```"])
+def test_an_answer_with_more_fences_is_its_first_code(said: str) -> None:
+    assert answered(request_of("▮x = 1▮\n"), said, "\n```") == "x = 2"
+
+
+def test_a_shorter_fence_ends_an_answer_that_nothing_else_ends() -> None:
+    request = request_of('▮"""\n```\nls\n```\n"""\nx = 1▮\n')
+    assert answered(request, '"""\n```\nls\n```\n"""\nx = 2\n```', "\n````") == '"""\n```\nls\n```\n"""\nx = 2'
+
+
+def test_markdown_may_get_fences() -> None:
+    request = request_of("▮Words.▮\n", language="markdown")
+    talk = conversation(request)
+    assert answered(request, "Words:\n\n```sh\nls\n```\n\nEnd.\n````", talk.closing) == (
+        "Words:\n\n```sh\nls\n```\n\nEnd."
+    )
+
+
+@pytest.mark.parametrize(
+    ("language", "said", "new"),
+    [
+        ("markdown", "Here is the list.", "Here is the list."),
+        ("markdown", "I'm sorry, but I can't do that.", ""),
+        ("python", "Here is the list.", ""),
+        ("python", "# I'm sorry, but I can't do that.", ""),
+        ("python", '"""Sorry, I can\'t."""', ""),
+        ("javascript", "// As an AI model, I cannot", ""),
+        ("python", "# Here is the list.\nx = 2", "# Here is the list.\nx = 2"),
+    ],
+)
+def test_a_refusal_is_no_answer_nor_is_prose_where_code_is_meant(language: str, said: str, new: str) -> None:
+    assert answered(request_of("▮x = 1▮\n", language=language), f"{said}\n```", "\n```") == new
+
+
+def test_strings_of_several_lines_stay_as_they_are() -> None:
+    request = request_of('class A:\n    ▮x = """\nfree\n  text\n"""▮\n')
+    assert answered(request, 'x = """\nfree\n  text\n"""\ny = 2\n```', "\n```") == (
+        'x = """\nfree\n  text\n"""\n    y = 2'
+    )
+
+
+@pytest.mark.parametrize("said", ["def f(self):\n    if a:\n        return 2", "def f(self):\n  if a:\n    return 2"])
+def test_what_is_indented_by_tabs_stays_so(said: str) -> None:
+    request = request_of("class A:\n\t▮def f(self):\n\t\treturn 1▮\n")
+    assert answered(request, f"{said}\n```", "\n```") == "def f(self):\n\t\tif a:\n\t\t\treturn 2"
