@@ -91,8 +91,9 @@ class OldText:
                 self._low = self.at
             return
         self._apart.append(token)
-        met = [at for at, count in self._runs.items() if count >= (MET if at > self._low else _BACK)]
-        if met:
+        # One token is no evidence: with the words before it, the 8 of "(default: 80" is that of any "(default: 8".
+        met = [at for at, run in self._runs.items() if run >= (MET if at > self._low else _BACK)]
+        if met and len(self._apart) > 1:
             self._meet(max(met, key=lambda at: (min(self._runs[at], _LONG), at > self._low, -at)))
 
     def _meet(self, at: int) -> None:

@@ -82,6 +82,17 @@ def test_a_text_that_went_on_in_the_wrong_place_is_found_again() -> None:
     assert passes(old, new) <= 12
 
 
+def test_one_token_as_in_another_place_does_not_lead_there() -> None:
+    """A width's default becomes 8: further down another default is 8, of the same words."""
+    default = [1, 2, 3]
+    old = [*range(10, 40), *default, 7, *range(40, 70), *default, 8, *range(70, 100)]
+    new = [8 if token == 7 else token for token in old]
+    text = OldText(old)
+    text.write(new[: new.index(8) + 1])
+    assert text.at == old.index(7)
+    assert passes(old, new) <= 9
+
+
 @pytest.mark.parametrize(
     ("new", "most"),
     [
