@@ -68,7 +68,7 @@ def answered(request: FillRequest, said: str, closing: str) -> str:
     indent = indent_of(request)
     lines = _without_surroundings(request, own_code(request, code)).split("\n")
     lines = without_indent("\n".join(lines), common_indent(lines)).split("\n")
-    if _indentations(indent_of(request) + request.old) == {"\t"}:
+    if _indentations(indent + request.old) == {"\t"}:
         lines = _in_tabs(lines)
     return _without_rest_of_lines(request, _as_it_was(request, indent, lines))
 
@@ -169,8 +169,8 @@ def _overlap(left: list[str], right: list[str]) -> int:
 def _closers_of_others(old: str, said: list[str], after: list[str]) -> int:
     """How many of the last lines close what was opened before the selection, and is closed after it."""
     count = next((at for at, line in enumerate(reversed(said)) if not _CLOSERS.fullmatch(line)), 0)
-    for end in range(min(count, len(after)), 0, -1):
-        if said[-end:] == after[:end] and _balance("\n".join(said[:-end])) == _balance(old):
+    for end in overlaps(said[len(said) - count :], after):
+        if _balance("\n".join(said[:-end])) == _balance(old):
             return end if _balance("\n".join(said)) != _balance(old) else 0
     return 0
 
@@ -183,8 +183,8 @@ def _without_rest_of_lines(request: FillRequest, new: str) -> str:
     """Without what stands beside the selection in its first and last line, and is said again."""
     before = request.prefix[request.prefix.rfind("\n") + 1 :].lstrip()
     after = request.suffix.partition("\n")[0].rstrip()
-    starts = {len(before): None} if new.startswith(before) and not request.old.startswith(before) else {}
-    ends = {len(after): None} if new.endswith(after) and not request.old.endswith(after) else {}
+    starts = [len(before)] if new.startswith(before) and not request.old.startswith(before) else []
+    ends = [len(after)] if new.endswith(after) and not request.old.endswith(after) else []
     for start in (*starts, 0):
         for end in (*ends, 0):
             cut = new[start : len(new) - end]
@@ -207,7 +207,7 @@ def _in_tabs(lines: list[str]) -> list[str]:
 
 def _as_it_was(request: FillRequest, indent: str, lines: list[str]) -> str:
     """The answer's lines, indented; those that the model saw so, but for white space at their ends, as they were."""
-    before, seen = request.old.split("\n"), without_indent(indent_of(request) + request.old, indent).split("\n")
+    before, seen = request.old.split("\n"), without_indent(indent + request.old, indent).split("\n")
     after = with_indent("\n".join(lines), indent).removeprefix(indent).split("\n")
     bare = [line.rstrip() for line in seen], [line.rstrip() for line in lines]
     for block in SequenceMatcher(None, *bare, autojunk=False).get_matching_blocks():
