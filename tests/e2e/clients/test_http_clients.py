@@ -44,9 +44,13 @@ def test_llama_vims_instruct_mode_rewrites_a_selection(talking: tuple[Home, str,
         editor.input("Multiply in order.<CR>")
         marks = "vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_create_namespace('vt_inst'), 0, -1, { details = true })"
         wait_until(lambda: "return w * h" in editor.lua(f"return vim.inspect({marks})"), "the answer")
-        # The callback that makes it acceptable runs after the last of the stream.
-        editor.input("gg<Tab>")
-        wait_until(lambda: editor.text == f"{SAID}\n\nprint(area(2, 3))\n", f"the answer in {editor.text!r}")
+
+        def taken() -> bool:
+            # The callback that makes it acceptable runs some time after the last of the stream.
+            editor.input("gg<Tab>")
+            return editor.text == f"{SAID}\n\nprint(area(2, 3))\n"
+
+        wait_until(taken, f"the answer in {editor.text!r}")
         # It also asks with an empty instruction, so that the server reads the selection while the user types.
         assert any("Multiply in order." in messages[-1]["content"] for messages in model.heard)
 

@@ -118,10 +118,15 @@ class Neovim:
             f"a message with {part!r} among {self.messages}",
         )
 
-    def quit(self) -> None:
-        """Leave the editor, as with `:qall!`."""
-        with contextlib.suppress(OSError, EOFError):
-            self.nvim.command("qall!", async_=True)
+    def quit(self, process: subprocess.Popen[bytes]) -> None:
+        """Type `:qall!` until the editor's process ends: keys get through in every mode and at every prompt."""
+
+        def ended() -> bool:
+            with contextlib.suppress(OSError, EOFError):
+                self.nvim.input("<C-\\><C-n>:qall!<CR>")
+            return process.poll() is not None
+
+        wait_until(ended, "Neovim to end")
         self.nvim.close()
         # pynvim leaves its socket to the garbage collector, which would complain in the middle of another test.
         del self.nvim
@@ -180,8 +185,7 @@ def neovim_with(program: Path, home: Home, plugins: Sequence[Path], lua: str, cl
         try:
             yield held
         finally:
-            held.quit()
-        process.wait(WAIT_S)
+            held.quit(process)
     finally:
         process.kill()
         process.wait()
