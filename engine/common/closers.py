@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 _OPENERS = {")": "(", "]": "[", "}": "{", ">": "<"}
 _QUOTES = "\"'`"
@@ -44,11 +43,9 @@ def closes(head: str, insertion: str, tail: str, rest: str | None = None, *, fol
     return True
 
 
-def closer_counts(line: str, most: int) -> Iterator[int]:
-    """How many characters of a line its first closers may be, without a part of a row of quotes."""
-    for count in range(1, 1 + min(most, len(line))):
-        if line[count - 1] not in _QUOTES or line[count : count + 1] != line[count - 1]:
-            yield count
+def begins_with(closed: str, tail: str) -> bool:
+    """Whether closers begin with `tail`, and with all of a row of quotes that it ends with."""
+    return closed.startswith(tail) and not (tail[-1:] in _QUOTES and closed[len(tail) :].startswith(tail[-1:]))
 
 
 def _owed(head: str, line: str, closer: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import islice
 
-from engine.common.closers import closer_counts, closes
+from engine.common.closers import begins_with, closes
 from engine.syntax.brackets import brackets_near, line_start
 from engine.syntax.budget import Budget
 from engine.syntax.extent import cut_to_extent, without_closers
@@ -84,8 +84,9 @@ class GapCheck:
         editor added. Which one is meant shows in what parses."""
         yield from self._without_ends(fill, budget, blanks=False)
         closed = self._validator(0, budget).brackets.closed_by(fill)
-        for count in closer_counts(self._line, _TRIED) if self._may_swallow else ():
-            if closes(self._head, fill, self._line[:count]) or closed.startswith(self._line[:count]):
+        for count in range(1, 1 + min(_TRIED, len(self._line))) if self._may_swallow else ():
+            tail = self._line[:count]
+            if closes(self._head, fill, tail) or begins_with(closed, tail):
                 yield from self._closing(fill, count, budget)
         yield from self._without_ends(fill, budget, blanks=True)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import takewhile
 
-from engine.common.closers import closer_counts, closes
+from engine.common.closers import closes
 from engine.common.names import is_name_character
 from engine.common.sequences import overlaps
 
@@ -121,7 +121,7 @@ def swallowed(head: str, fill: str, line: str) -> Iterator[int]:
     """How many characters after the gap, closers all of them, a fill closes itself, where more of the line has its
     partner without them, as most of it does first. `head`, `line`: the gap's line before and after it."""
     found: list[tuple[int, int]] = []
-    for count in closer_counts(line, _MOST_SWALLOWED):
+    for count in range(1, 1 + min(_MOST_SWALLOWED, len(line))):
         closers, rest = line[:count], line[count:]
         # Strings may stand in strings.
         nested = count > 2 and closes(head, fill, closers)
