@@ -30,7 +30,7 @@ _SLOW = re.compile(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="leave out files that need torch or start processes of ours")
-    parser.addoption("--all-gaps", action="store_true", help="cut 20,000 gaps, not a fifth of them (a minute of two cores)")
+    parser.addoption("--all-gaps", action="store_true", help="cut 20,000 gaps, not a fifth of them (a minute or two)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
