@@ -207,9 +207,10 @@ def _in_tabs(lines: list[str]) -> list[str]:
 
 def _as_it_was(request: FillRequest, indent: str, lines: list[str]) -> str:
     """The answer's lines, indented; those that the model saw so, but for white space at their ends, as they were."""
-    before, seen = request.old.split("\n"), without_indent(indent + request.old, indent).split("\n")
-    after = with_indent("\n".join(lines), indent).removeprefix(indent).split("\n")
+    old = indent + request.old
+    before, seen = old.split("\n"), without_indent(old, indent).split("\n")
+    after = with_indent("\n".join(lines), indent).split("\n")
     bare = [line.rstrip() for line in seen], [line.rstrip() for line in lines]
     for block in SequenceMatcher(None, *bare, autojunk=False).get_matching_blocks():
         after[block.b : block.b + block.size] = before[block.a : block.a + block.size]
-    return "\n".join(after)
+    return "\n".join(after).removeprefix(indent)

@@ -128,6 +128,20 @@ def test_an_answer_is_indented_as_the_selection_was_and_holds_code_alone(said: s
     assert answered(request_of(METHOD), said, "\n```") == new
 
 
+@pytest.mark.parametrize(
+    ("said", "new"),
+    [
+        ("@cache\ndef f(self):\n    return 1", "@cache\n    def f(self):\n        return 1"),
+        ("x = 1\n\ndef f(self):\n    return 2", "x = 1\n\n    def f(self):\n        return 2"),
+        ("g = 2\ndef f(self):\n    return 1", "g = 2\n    def f(self):\n        return 1"),
+        ("g = 2", "g = 2"),
+    ],
+)
+def test_a_line_that_stays_is_indented_where_another_is_the_first_now(said: str, new: str) -> None:
+    request = request_of("class A:\n    ▮def f(self):\n        return 1\n    g = 2▮\n")
+    assert answered(request, f"{said}\n```", "\n```") == new
+
+
 def test_a_selection_within_a_line_is_taken_as_it_is() -> None:
     request = request_of("total = ▮a + b▮ * 2\n")
     assert conversation(request).old == "a + b"
