@@ -44,6 +44,8 @@ def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: 
     )
     text, known = head.begin(gap.context, gap.suffix, said.ids), list[int]()
     gap.deadline.step_begins()
+    # The first pass may read a context, which takes longer than any other.
+    usual = text.unread <= ROWS
     # What was read before needs no pass to begin with.
     passes = not text.is_read
     while not greedy.done:
@@ -61,10 +63,10 @@ def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: 
         text, known = head.accept(text, path), [] if token is None else [token]
         if passes:
             gap.written += 1
-            if gap.deadline.step_is_done():
+            if gap.deadline.step_is_done(usual=usual):
                 return
             yield
-        passes = True
+        passes = usual = True
 
 
 def _take_guess(

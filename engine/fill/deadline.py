@@ -20,10 +20,10 @@ class Deadline:
         """Start the clock of the first step: what came before was no step."""
         self._last = self._clock()
 
-    def step_is_done(self) -> bool:
-        """Note how long a step took; returns whether another one would come too late."""
+    def step_is_done(self, *, usual: bool = True) -> bool:
+        """Note how long a step took, if it was `usual`; returns whether another one would come too late."""
         now = self._clock()
-        if self._last is not None:
+        if usual and self._last is not None:
             self._longest = max(self._longest, now - self._last)
         self._last = now
         return self.passed()

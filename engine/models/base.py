@@ -204,6 +204,11 @@ class Text(Protocol):
         """Whether the next token is known without a pass."""
         ...
 
+    @property
+    def unread(self) -> int:
+        """Tokens that the next pass reads before the drafts."""
+        ...
+
 
 class CausalHead(Protocol):
     """A model that predicts the next token of a text."""

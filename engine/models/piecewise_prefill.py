@@ -30,12 +30,16 @@ class PiecewisePrefill(Capabilities):
     def encode(self, ids: Sequence[int]) -> Context:
         """Encode what the cache does not hold of the context [T]."""
 
+    def read_ahead(self, ids: Sequence[int]) -> None:
+        """Encode all of a context, before a request needs it."""
+        self.encode(ids)
+
     def unread(self, ids: Sequence[int]) -> int:
         return len(ids) - self.cache.known(ids, self.owner)
 
     def read_piece(self) -> None:
         left, began = self.unread(self.later), self.clock()
-        self.encode(self.later[: len(self.later) - left + PIECE])
+        self.read_ahead(self.later[: len(self.later) - left + PIECE])
         if left <= PIECE:
             self.later = ()
         else:

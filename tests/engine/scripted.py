@@ -32,6 +32,7 @@ class ScriptedContext:
 class ScriptedText:
     written: tuple[int, ...] = ()
     is_read: bool = False
+    unread: int = 0
 
 
 @dataclass

@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from engine.common.sequences import common_head
 from engine.models.base import DraftTree, Model
 from engine.models.kv_cache import KeyValues
 
@@ -48,6 +49,10 @@ class CausalText:
     @property
     def is_read(self) -> bool:
         return self.last is not None
+
+    @property
+    def unread(self) -> int:
+        return len(self.ids) - common_head(self.context.store.ids, list(self.ids))
 
     @property
     def ids(self) -> tuple[int, ...]:

@@ -110,6 +110,10 @@ class GapText:
     def is_read(self) -> bool:
         return self.last is not None
 
+    @property
+    def unread(self) -> int:
+        return 0
+
     def accept(self, path: Sequence[int]) -> GapText:
         """The text with the drafts at `path`. Raises ValueError for what is no path."""
         tree, hidden = self.checked

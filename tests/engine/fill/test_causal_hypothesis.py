@@ -81,6 +81,7 @@ def test_it_is_what_the_model_finds_likeliest_token_after_token(model: Diffusion
 class ToldText:
     written: tuple[int, ...]
     is_read: bool = False
+    unread: int = 0
 
 
 def say(monkeypatch: pytest.MonkeyPatch, model: DiffusionGemma, tokens: Iterable[int]) -> None:

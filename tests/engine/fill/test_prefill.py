@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
+from torch import Tensor
 
 from engine.common.request import FillRequest
 from engine.fill.deadline import Deadline
@@ -13,8 +14,8 @@ from engine.fill.executor import Step, drive
 from engine.fill.pipeline import infill
 from engine.fill.prefill import read
 from engine.lab.bench.families import random_model
-from engine.models.base import PIECE
-from engine.models.causal.text import CausalContext
+from engine.models.base import PIECE, DraftTree
+from engine.models.causal.text import CausalContext, CausalText
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.kv_cache import EncodedContext
 from tests.engine.coder import open_model, write_coder
@@ -144,12 +145,29 @@ def test_a_context_that_was_cut_grows_by_what_is_typed(tmp_path: Path):
                 next(reading)
             except StopIteration as stop:
                 prompt = stop.value
-        model.encode(prompt.context)
+        model.check(model.begin(model.encode(prompt.context)), DraftTree(ids=(), parents=()))
         contexts.append(prompt.context)
         spent.append(now - began)
     assert 200 < len(contexts[0]) <= 600
     assert all(len(context) >= len(contexts[0]) and context[:200] == contexts[0][:200] for context in contexts[1:])
     assert max(spent[1:]) < 0.05
+
+
+def test_the_pass_that_reads_a_context_does_not_tell_how_long_others_take(tmp_path: Path):
+    """With 200 ms of 300 for the context and 10 a pass, passes are done until the last 10."""
+    model, now = open_model(write_coder(tmp_path / "coder.gguf")), 0.0
+    check = model.check
+
+    def slow(text: CausalText, tree: DraftTree, canvas: int | None = None) -> Tensor:
+        nonlocal now
+        now += 0.2 if text.unread > 100 else 0.01
+        return check(text, tree, canvas)
+
+    model.check = slow
+    request = FillRequest(prefix="x = f(1)\n" * 30, suffix="\n", deadline_ms=300.0)
+    filled = drive(model, infill(model, request, lambda: now))
+    assert filled.forwards == 10
+    assert now == pytest.approx(0.29)
 
 
 def test_a_machine_that_was_busy_is_measured_again_while_nothing_else_is_to_do(model: DiffusionGemma):

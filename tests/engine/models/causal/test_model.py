@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.common.request import FillRequest, Snippet
-from engine.models.base import DraftTree
+from engine.models.base import PIECE, DraftTree
 from engine.models.causal.model import Causal
 from engine.models.causal.text import tree_of
 from tests.engine.coder import open_model, write_coder
@@ -81,18 +81,37 @@ def test_nothing_of_what_is_accepted_is_computed_again(model: Causal, monkeypatc
 
     monkeypatch.setattr(model.network, "run", counted)
     text = model.begin(model.encode(some(100)))
-    assert rows == [100]
+    assert rows == []
+    model.check(text, TREE)
+    assert rows == [100 + 7]
+    model.check(model.accept(text, (3, 4)), TREE)
+    assert rows == [100 + 7, 7]
+
+
+def test_long_contexts_are_read_at_once(model: Causal, monkeypatch: pytest.MonkeyPatch):
+    model.forget()
+    rows: list[int] = []
+    run: Callable[..., Tensor] = model.network.run
+    monkeypatch.setattr(model.network, "run", lambda ids, *rest: (rows.append(ids.shape[1]), run(ids, *rest))[1])
+    text = model.begin(model.encode(some(PIECE)))
+    assert rows == [PIECE]
     model.check(text, TREE)
     # The context's last token, as what it says was not asked of the pass that read it.
-    assert rows == [100, 1 + 7]
-    model.check(model.accept(text, (3, 4)), TREE)
-    assert rows == [100, 1 + 7, 7]
+    assert rows == [PIECE, 1 + 7]
+
+
+def test_what_is_read_ahead_is_read_whole(model: Causal):
+    model.forget()
+    model.later = some(100)
+    model.read_piece()
+    assert not model.later
+    assert model.begin(model.encode(some(100))).unread == 0
 
 
 def test_last_tokens_of_a_context_are_read_with_the_first_drafts(model: Causal, monkeypatch: pytest.MonkeyPatch):
     model.forget()
     context = some(100)
-    model.encode(context)
+    model.read_ahead(context)
     passes: list[int] = []
     run: Callable[..., Tensor] = model.network.run
     monkeypatch.setattr(model.network, "run", lambda ids, *rest: (passes.append(ids.shape[1]), run(ids, *rest))[1])
