@@ -53,9 +53,6 @@ from engine.common.server_address import server_of
 log = logging.getLogger(__name__)
 
 NOTEBOOKS = NotebookDocumentSyncOptions(notebook_selector=[NotebookDocumentFilterWithNotebook(notebook=ANY_NOTEBOOK)])
-WRITE_STATS_S = 5.0
-LAUNCH_S = 2.0
-"""How long the start of an engine waits for the client's settings, which may configure it."""
 
 
 class DgServer(LanguageServer):
@@ -120,7 +117,7 @@ class DgServer(LanguageServer):
 
     def start(self) -> None:
         """The client is ready: start all background work."""
-        self.in_background(self._stats.keep_writing(WRITE_STATS_S, self.editor.complain))
+        self.in_background(self._stats.keep_writing(self.editor.complain))
         self.in_background(self.pull_configuration())
         self.in_background(self._warm_in_time())
         self._tell_off()
@@ -236,9 +233,9 @@ class DgServer(LanguageServer):
             log.error("%s", error)
 
     async def _settings_known(self) -> None:
-        """Wait for the client's settings, for `LAUNCH_S` at most."""
+        """Wait for the client's settings, for `settings_s` at most."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAUNCH_S):
+            async with asyncio.timeout(self.resident.client.timeouts.settings_s):
                 await self._configured.wait()
 
     def _tell_off(self) -> None:

@@ -8,11 +8,10 @@ from collections.abc import Callable, Generator
 
 from dg_lsp.backend.client import EngineClient, EngineFailure
 from dg_lsp.backend.status import StatusBoard
+from dg_lsp.config.settings import CPU_DEADLINE_MS, GPU_DEADLINE_MS
 from engine.common.messages import EngineStatus
 from engine.common.request import Draft, Filled, FillRequest
 
-GPU_DEADLINE_MS = 300.0
-CPU_DEADLINE_MS = 1000.0
 BUSY_AFTER_S = 0.15
 """The status shows "busy" after this long: earlier, it would flicker."""
 

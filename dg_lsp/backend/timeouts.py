@@ -9,6 +9,8 @@ from dataclasses import dataclass
 class Timeouts:
     """Seconds."""
 
+    settings_s: float = 2.0
+    """For the editor's settings, which may say how an engine is started."""
     start_s: float = 90.0
     """For an engine to start and answer."""
     beat_s: float = 1.0

@@ -17,6 +17,11 @@ from msgspec import Meta, Struct, structs
 
 S = TypeVar("S", bound=Struct)
 
+GPU_DEADLINE_MS, CPU_DEADLINE_MS = 300.0, 1000.0
+"""What `inline.deadline_ms` "auto" stands for."""
+UNFITTED_THRESHOLD = 0.4
+"""What `inline.threshold` "auto" stands for where none was fitted for the model."""
+
 
 def by_user(text: str) -> Meta:
     """For settings that neither `dg-lsp.toml` nor an editor's workspace settings may set."""
@@ -30,14 +35,14 @@ class InlineSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         Literal["auto"] | Annotated[float, Meta(ge=0, le=1)],
         Meta(
             description="Automatic suggestions below this confidence are not shown. "
-            '"auto": the value fitted for the model, else 0.4.'
+            f'"auto": the value fitted for the model, else {UNFITTED_THRESHOLD:g}.'
         ),
     ] = "auto"
     deadline_ms: Annotated[
         Literal["auto"] | Annotated[float, Meta(ge=1, le=60_000)],
         by_user(
             "Milliseconds until the best suggestion so far is shown, or none if it is not good enough. "
-            '"auto": 300 on a GPU, 1000 on a CPU.'
+            f'"auto": {GPU_DEADLINE_MS:g} on a GPU, {CPU_DEADLINE_MS:g} on a CPU.'
         ),
     ] = "auto"
     max_delay_ms: Annotated[

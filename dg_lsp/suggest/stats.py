@@ -34,6 +34,7 @@ SELECT language, sum(times * (event = 'shown')) AS shown, sum(times * (event = '
 FROM counts GROUP BY language ORDER BY shown DESC, language
 """
 """The columns are the fields of `Tally`."""
+WRITE_EVERY_S = 5.0
 _BUSY_S = 2.0
 _MOST_PENDING = 10_000
 """Most events that are kept while they can't be written."""
@@ -77,7 +78,7 @@ class Stats:
         with self._lock:
             self._pending.append((time.time(), date.today().isoformat(), language, event, chars))
 
-    async def keep_writing(self, every_s: float, complain: Callable[[str], object]) -> None:
+    async def keep_writing(self, complain: Callable[[str], object], every_s: float = WRITE_EVERY_S) -> None:
         """Write collected counts at intervals, without end. Each error is reported once."""
         reported = set[str]()
         while True:

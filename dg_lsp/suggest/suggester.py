@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dg_lsp.backend.resident import Resident
+from dg_lsp.config.settings import UNFITTED_THRESHOLD
 from dg_lsp.documents.documents import Change, Documents, Edit
 from dg_lsp.documents.gap import CursorGap, gap_at, window
 from dg_lsp.suggest.in_flight import InFlight
@@ -22,8 +23,6 @@ INLINE, MENU = "inline", "menu"
 """Lanes: a request in one does not supersede one in the other."""
 INVOKED_DEADLINE_FACTOR = 5
 """The deadline of a suggestion that the user requested is this many times longer."""
-UNFITTED = 0.4
-"""The threshold for models without a fitted one."""
 NEARLY = 0.9
 """From this share of its deadline on, an answer counts as late."""
 UNSURE = "Nothing was shown: the model's confidence was below inline.threshold. Request a suggestion to see it."
@@ -69,7 +68,7 @@ class Suggester:
         self._in_flight = in_flight
         self._on_outcome = on_outcome
         self._caches: dict[str, SuggestionCache] = {}
-        self._fitted = UNFITTED
+        self._fitted = UNFITTED_THRESHOLD
         """The model's fitted threshold, from its latest answer."""
         self._edits: dict[str, Edit] = {}
         self._lanes: dict[str, str] = {}
@@ -103,7 +102,7 @@ class Suggester:
             return []
         filled = await self._in_flight.fill(f"{lane} {uri}", request, load=invoked)
         if filled is not None:
-            self._fitted = UNFITTED if filled.threshold is None else filled.threshold
+            self._fitted = UNFITTED_THRESHOLD if filled.threshold is None else filled.threshold
         now = self._documents.get(uri)
         found = self._remembered(gap, filled.candidates) if filled and now else []
         if now is None or not now.is_as(gap.snapshot):

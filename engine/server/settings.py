@@ -59,6 +59,8 @@ class HttpBounds:
     body_nbytes: int = 8 * 1024 * 1024
     body_s: float = 30.0
     """For a body to come, and for a piece of an answer to be taken."""
+    idle_s: int = 75
+    """For the next request on a connection that is kept open: editors are slower than browsers."""
 
 
 class EngineOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -23,8 +23,6 @@ from engine.server.http.opening import bound
 from engine.server.settings import EngineOptions, HttpBounds
 
 _BACKLOG = 128
-_KEPT_S = 75
-"""For the next request on a connection: editors are slower than browsers."""
 
 
 class HttpListener:
@@ -76,7 +74,7 @@ async def listen(settings: EngineOptions, host: Host, client: int) -> HttpListen
         access_log=False,
         server_header=False,
         date_header=False,
-        timeout_keep_alive=_KEPT_S,
+        timeout_keep_alive=bounds.idle_s,
     )
     config.load()
     state = ServerState()

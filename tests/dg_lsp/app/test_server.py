@@ -16,9 +16,10 @@ from dg_lsp.app import session as session_module
 from dg_lsp.app.routes import register
 from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import EngineFailure, Launch
-from dg_lsp.backend.resident import CPU_DEADLINE_MS, GPU_DEADLINE_MS, Resident
+from dg_lsp.backend.resident import Resident
 from dg_lsp.backend.status import StatusBoard
 from dg_lsp.backend.timeouts import Timeouts
+from dg_lsp.config.settings import CPU_DEADLINE_MS, GPU_DEADLINE_MS
 from dg_lsp.documents import documents
 from dg_lsp.edits.analyses import NOTHING
 from engine.common.analysis import Analysis, SyntaxErrorRegion

@@ -157,7 +157,7 @@ async def test_what_could_not_be_written_once_is_tried_again(tmp_path):
     told: list[str] = []
     stats = Stats(lambda: file)
     stats.add("python", "shown", 3)
-    writing = asyncio.create_task(stats.keep_writing(0.01, told.append))
+    writing = asyncio.create_task(stats.keep_writing(told.append, every_s=0.01))
     async with asyncio.timeout(20):
         while not told:
             await asyncio.sleep(0.01)

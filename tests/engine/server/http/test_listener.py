@@ -347,6 +347,15 @@ def test_a_header_that_drips_is_not_waited_for(place):
         connection.close()
 
 
+def test_a_connection_is_kept_for_the_next_request_and_not_for_ever(place):
+    with http_server(place, http_bounds=HttpBounds(idle_s=1)) as (client, _):
+        connection = http.client.HTTPConnection(client.host, client.port, timeout=30)
+        connection.request("GET", "/health")
+        assert connection.getresponse().read()
+        assert connection.sock.recv(1) == b""
+        connection.close()
+
+
 def test_who_comes_gets_the_place_of_who_rests_longest(place):
     with http_server(place, http_bounds=HttpBounds(connections=3)) as (client, _), contextlib.ExitStack() as stack:
         kept = [http.client.HTTPConnection(client.host, client.port, timeout=30) for _ in range(6)]
