@@ -27,6 +27,8 @@ DATED = {"docs/lab-notes.md", "CHANGELOG.md"}
 UNITS = r"%|ms|s|minutes|kB|MB|GB|KiB|MiB|GiB|[MB] parameters|M tokens|tokens/s"
 FIGURE = re.compile(rf"(?<![\w.,])(\d[\d,]*(?:\.\d+)?) ?({UNITS})(?![\w/])")
 BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+SUFFIXES = "py|lua|ts|mjs|el|md|rst|txt|json|toml|yml|dgignore"
+"""Of files that tables name."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 FACTS = {
@@ -151,6 +153,37 @@ def test_links_lead_to_what_is_there(name: str):
         if heading:
             headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
             assert heading in {re.sub(r"[^\w\- ]", "", line).strip().lower().replace(" ", "-") for line in headings}
+
+
+def missing(tables: str) -> list[str]:
+    """Files in tables of changes that are not there: in the folder that heads the table, in the root, or beside the
+    file before them."""
+    lost: list[str] = []
+    base = ROOT
+    for row in re.findall(r"^\| .*", tables, re.MULTILINE):
+        _, _, *cells, _ = re.split(r"(?<!\\)\|", row)
+        if head := re.match(r" Start in(?: `(.*)`)? $", cells[0]):
+            base = ROOT / (head[1] or "")
+            continue
+        beside = base
+        for name in re.findall(rf"`([\w./-]+(?:\.(?:{SUFFIXES})|/)|Makefile)`", "".join(cells)):
+            found = next((path for path in (beside / name, base / name, ROOT / name) if path.exists()), None)
+            if found:
+                beside = found.parent
+            elif "NAME" not in name:
+                lost.append(f"{row.split('|')[1].strip()}: {name}")
+    return lost
+
+
+def test_files_to_start_in_exist():
+    tables = DOCUMENTS["CONTRIBUTING.md"].partition("## I want to change")[2].partition("\n## ")[0]
+    assert tables.count("Start in") > 10
+    assert missing(tables) == []
+
+
+def test_a_file_that_is_gone_is_found():
+    table = "| Here | Start in `docs/` | Also |\n|---|---|---|\n| it | `http.md` | more: `http.rst`, `http.md` |\n"
+    assert missing(table) == ["it: http.rst"]
 
 
 @pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/how-it-works.md"])

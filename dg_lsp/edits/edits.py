@@ -12,8 +12,9 @@ from dg_lsp.documents.diffs import Replacement, replacements
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.documents.gap import gap_at, window
 from dg_lsp.documents.tracking import Followed, Tracking
+from dg_lsp.edits.rewrites import TITLES
 from dg_lsp.workspace.context import ContextSelector
-from engine.common.analysis import Placeholder, PlaceholderKind
+from engine.common.analysis import Placeholder
 from engine.common.request import Candidate, Draft, Filled, FillRequest
 
 CHANGED = "The text was changed while the model worked on it, so the edit was dropped: try again."
@@ -22,11 +23,6 @@ REWRITE_DEADLINE_MS = 120_000.0
 """For a rewrite; what can be offered by then is."""
 LARGEST_CHARS = 500_000
 """Longer documents are not checked for syntax errors."""
-TITLES: dict[PlaceholderKind, str] = {
-    "body": "Fill in the body",
-    "placeholder": "Fill in the placeholder",
-    "arguments": "Fill in the arguments",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Rewrites that have a title in the list of code actions: what the model is told for each."""
+"""Titles in the list of code actions, and what the model is told for each rewrite."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import span_of
 from dg_lsp.protocol.params import ReportedProblem
-from engine.common.analysis import Rewritable, RewriteKind
+from engine.common.analysis import PlaceholderKind, Rewritable, RewriteKind
 
 REWRITES: dict[RewriteKind, tuple[str, str]] = {
     "body": ("Write the body from the docstring", "Write the body so that it does what the docstring says."),
@@ -22,6 +22,12 @@ REWRITES: dict[RewriteKind, tuple[str, str]] = {
 }
 """Title and instruction."""
 IMPROVE = "Improve it"
+TITLES: dict[PlaceholderKind, str] = {
+    "body": "Fill in the body",
+    "placeholder": "Fill in the placeholder",
+    "arguments": "Fill in the arguments",
+}
+"""Of placeholders."""
 _LONGEST_TITLE = 80
 _LONGEST_MESSAGE = 2_000
 _MOST = 5

@@ -18,8 +18,7 @@ from dg_lsp.backend.client import EngineFailure
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import position_at, range_of, span_of
 from dg_lsp.edits.analyses import errors_in
-from dg_lsp.edits.edits import TITLES
-from dg_lsp.edits.rewrites import REWRITES, fix_instruction, fix_title, reported
+from dg_lsp.edits.rewrites import REWRITES, TITLES, fix_instruction, fix_title, reported
 from dg_lsp.handlers.session import EditorSession
 from dg_lsp.protocol.initialize import ACTION_KINDS, FILL_HERE, FIX, REWRITE_SELECTION
 from dg_lsp.protocol.params import CodeActionContext, CodeActionParams
