@@ -168,9 +168,9 @@ def missing(tables: str) -> list[str]:
         beside = base
         for name in re.findall(rf"`([\w./-]+(?:\.(?:{SUFFIXES})|/)|Makefile)`", "".join(cells)):
             found = next((path for path in (beside / name, base / name, ROOT / name) if path.exists()), None)
-            if found:
-                beside = found.parent
-            elif "NAME" not in name:
+            if found or "NAME" in name:
+                beside = (found or base / name).parent
+            else:
                 lost.append(f"{row.split('|')[1].strip()}: {name}")
     return lost
 
