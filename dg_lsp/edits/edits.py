@@ -15,6 +15,7 @@ from dg_lsp.documents.tracking import Followed, Tracking
 from dg_lsp.edits.rewrites import TITLES
 from dg_lsp.workspace.context import ContextSelector
 from engine.common.analysis import Placeholder
+from engine.common.newlines import emptied
 from engine.common.request import Candidate, Draft, Filled, FillRequest
 
 CHANGED = "The text was changed while the model worked on it, so the edit was dropped: try again."
@@ -38,7 +39,7 @@ class EditRequest:
     """The message where there is no answer."""
     before: str = ""
     after: str = ""
-    refused: str = ""
+    refused: str | None = None
     """A replacement that the user has rejected; it is not proposed again."""
     places: tuple[Placeholder, ...] = ()
     """Placeholders in the span, in order. Each is filled with the earlier ones filled in, the rest stays. Empty: the
@@ -46,7 +47,10 @@ class EditRequest:
 
     def written(self, answer: str) -> str:
         """The replacement of the span."""
-        return self.snapshot.as_written(self.before + answer + self.after, self.snapshot.text[self.start : self.end])
+        text, start, end = self.snapshot.text, self.start, self.end
+        if not answer and self.request.task == "rewrite":
+            return emptied(text[:start], self.before + self.after, text[end:])
+        return self.snapshot.as_written(self.before + answer + self.after, text[start:end])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +130,7 @@ class Edits:
     def _message(self, edit: EditRequest, useful: Sequence[Proposal], filled: Filled) -> str:
         if not useful:
             same = edit.request.task == "rewrite" and any(each.text == edit.request.old for each in filled.candidates)
-            return UNCHANGED if same and not edit.refused else edit.nothing
+            return UNCHANGED if same and edit.refused is None else edit.nothing
         if edit.request.instruction and self._resident.instructions is False:
             return f"The model {filled.model} follows no instructions: yours was ignored."
         return ""
@@ -160,7 +164,7 @@ def rewrite_request(
         end=end,
         before=before,
         after=after,
-        refused=shown or "",
+        refused=shown,
         request=FillRequest(
             task="rewrite",
             prefix=window(gap_at(snapshot, start))[0] + snapshot.as_code(before),

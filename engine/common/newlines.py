@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from engine.common.changes import changed
+from engine.common.line_ends import LINE_END
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -40,6 +41,17 @@ def with_old_line_ends(old: str, new: str, line_end: str) -> str:
         pieces += [*before[at:first], *(with_line_ends(line, line_end) for line in after[start:end])]
         at = last
     return "".join(pieces + before[at:])
+
+
+def emptied(before: str, blank: str, after: str) -> str:
+    """What is left of a selection between two texts once all is taken out but the `blank` text at its ends: whole lines
+    go with their indentation and their ends, and what stood on two lines stays on two."""
+    starts, stops = before[-1:] in ("", "\n", "\r"), after[:1] in ("", "\n", "\r")
+    ends = list(LINE_END.finditer(blank))
+    if not ends:
+        return "" if starts and stops else blank
+    rest = "" if stops else blank[ends[-1].end() :]
+    return rest if starts or stops else ends[-1][0] + rest
 
 
 def _line_ends(text: str) -> dict[str, int]:

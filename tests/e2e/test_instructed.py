@@ -127,6 +127,39 @@ async def test_what_is_between_several_selections_and_what_is_kept_stays(one: Wi
         assert one.editor.buffer.text == TEXT.replace("self.value + value", "value").replace("return 1", "return 2")
 
 
+@pytest.mark.parametrize("instruction", ["Delete the method width.", "remove this"])
+async def test_an_answer_that_leaves_nothing_takes_the_lines_out(one: Window, talking: Talking, instruction: str):
+    selected = "    def width(self):\n        return 1\n\n"
+    for command in ("dg.rewriteSelection", "dg.rewrite"):
+        says(talking, "")
+        one.open(TEXT)
+        answer = await run(one, command, range=ranged(one, selected), instruction=instruction)
+        if command == "dg.rewrite":
+            assert [each["text"] for each in answer["candidates"]] == [""]
+            put(one, answer["candidates"][0]["edit"])
+        else:
+            assert answer == {"applied": True}
+        assert one.editor.buffer.text == TEXT.replace(selected, "")
+
+
+async def test_several_selections_are_taken_out_and_what_is_between_them_stays(one: Window, talking: Talking):
+    says(talking, "")
+    one.open(TEXT.replace("return 1", "a()\n        return 1\n        b()"))
+    ranges = [ranged(one, "        a()\n"), ranged(one, "        b()\n")]
+    answer = await run(one, "dg.rewriteSelection", ranges=ranges, instruction="delete these lines")
+    assert answer == {"applied": True}
+    assert one.editor.buffer.text == TEXT
+
+
+async def test_an_empty_answer_is_none_where_no_removal_is_asked_for(one: Window, talking: Talking):
+    says(talking, "")
+    one.open(TEXT)
+    answer = await run(one, "dg.rewriteSelection", range=ranged(one, METHOD), instruction="Multiply.")
+    assert not answer["applied"]
+    assert "no rewrite" in answer["message"]
+    assert one.editor.buffer.text == TEXT
+
+
 async def test_not_this_has_another_proposal(one: Window, talking: Talking):
     says(talking, BETTER, instead=(len(BETTER), " + 1\n```"), sure=0.6)
     one.open(TEXT)

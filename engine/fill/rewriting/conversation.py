@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from engine.common.request import FillRequest
 from engine.common.sequences import overlaps
 from engine.fill.rewriting.own_code import own_code
+from engine.fill.rewriting.removal import removes
 from engine.fill.rewriting.surroundings import surroundings
 
 IMPROVE = "Improve this code without changing what it does."
@@ -17,10 +18,20 @@ APART = "\n...\n"
 """Stands for lines that the model is not told."""
 _SYSTEM = "You rewrite selected code as you are told, and change nothing else."
 _HEARD = "I have read them."
-_PROSE = re.compile(r"(sure[,!]|certainly|of course|here (is|are|'s)|to \w+ (this|the) (code|function))", re.IGNORECASE)
+_PROSE = re.compile(
+    r"(sure|okay)([,!]|\.\s)|certainly|of course|here( is| are|['’]s)|below (is|are) |i( have|['’]ve) "
+    r"|to \w+ (this|the) (code|function)|(hier (ist|sind)|voici|aquí (está|tienes)) |(以下|这)是|当然"
+    r"|(the|this|your) (\w+ )?(code|function|method|class|version|lines?) "
+    r"(is|are|was|has|of|with|you|that|above|below|can|does)\b",
+    re.IGNORECASE,
+)
 _REFUSAL = re.compile(r"\W*(sorry\b[^=]|i'm sorry|i am sorry|i can(no|')t|as an ai\b)", re.IGNORECASE)
 _PROSE_LANGUAGES = {"markdown", "plaintext", "restructuredtext", "latex", "asciidoc"}
 _FENCE = re.compile(r"`{3,}\S*\s*")
+_OPENING = re.compile(r"^[ \t]*`{3,}([^`\n]*)\n", re.MULTILINE)
+_COLONS = (":", "：")
+_COMMANDS = {"sh", "bash", "shell", "console", "text", "plaintext", "output"}
+"""Fences after prose that rather say what to do with the code than hold it."""
 _CLOSERS = re.compile(r"[)\]};,\s]+")
 
 
@@ -56,15 +67,21 @@ def conversation(request: FillRequest) -> Conversation:
         f"Rewrite the selected code: {request.instruction or IMPROVE}\n"
         "Answer with all of the selected code as it is then, and nothing else."
     )
+    if removes(request.instruction):
+        what += " If nothing of it is left, leave the block empty."
     messages.append({"role": "user", "content": what})
     return Conversation(messages=tuple(messages), old=old, told=told, opening=code, closing=f"\n{fence}")
 
 
-def answered(request: FillRequest, said: str, closing: str) -> str:
-    """The part of an answer that replaces `old`; empty where it is no answer. `said` begins after the opening."""
-    code = _in_fences(said, closing)
-    if not code.strip() or _is_prose(request, code.strip()):
-        return ""
+def answered(request: FillRequest, said: str, closing: str) -> str | None:
+    """The part of an answer that replaces `old`; None where it is no answer. It is empty where nothing is said, and the
+    instruction asks for removal. `said` begins after the opening."""
+    code_on = without_prose(request, said)
+    code = _in_fences(request, code_on, closing)
+    if not code.strip():
+        return "" if removes(request.instruction) and (code_on == said or code_on.strip()) else None
+    if _is_prose(request, code.strip()):
+        return None
     indent = indent_of(request)
     lines = _without_surroundings(request, own_code(request, code)).split("\n")
     lines = without_indent("\n".join(lines), common_indent(lines)).split("\n")
@@ -73,10 +90,31 @@ def answered(request: FillRequest, said: str, closing: str) -> str:
     return _without_rest_of_lines(request, _as_it_was(request, indent, lines))
 
 
-def _in_fences(said: str, closing: str) -> str:
+def without_prose(request: FillRequest, said: str) -> str:
+    """An answer, which may be unfinished, from its code on: behind the fence after prose, where that comes first; empty
+    where there is none."""
+    begun = said.lstrip("`\n ")
+    if request.language in _PROSE_LANGUAGES or _REFUSAL.match(begun) or not _is_prose(request, begun):
+        return said
+    for fence in _OPENING.finditer(begun):
+        tag, code = fence[1].strip().lower(), begun[fence.end() :]
+        opens = tag or (begun[: fence.start()].rstrip().endswith(_COLONS) and not code.lstrip().startswith("```"))
+        if opens and (tag not in _COMMANDS or tag == request.language):
+            return code
+    return ""
+
+
+def is_whole(request: FillRequest, said: str, closing: str) -> bool:
+    """Whether an answer has come to its end: a closing line after its code."""
+    code = without_prose(request, said)
+    head, closed, _ = code.partition(closing)
+    return bool(closed) and (code == said or bool(head.strip()))
+
+
+def _in_fences(request: FillRequest, said: str, closing: str) -> str:
     """What is said before the closing line, or before another fence where nothing else ends it."""
     lines = f"\n{said}\n".partition(f"{closing}\n")[0].strip("\n").rstrip().split("\n")
-    if len(lines) > 1 and _FENCE.fullmatch(lines[0]):
+    if len(lines) > 1 and _FENCE.fullmatch(lines[0]) and not _FENCE.match(request.old):
         lines = lines[1:]
     fences = sum(_FENCE.fullmatch(line.strip()) is not None for line in lines)
     if fences % 2 and not lines[-1].strip("`"):

@@ -13,6 +13,7 @@ from collections.abc import Generator
 from msgspec.structs import replace
 
 from engine.common.errors import BadInput
+from engine.common.newlines import emptied
 from engine.common.request import Candidate, Draft, Filled, FillRequest, Syntax, Timings
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Work
@@ -26,12 +27,15 @@ from engine.fill.rewriting.conversation import (
     answered,
     conversation,
     from_selection,
+    is_whole,
     says_told,
     shown,
+    without_prose,
 )
 from engine.fill.rewriting.kept import doubts, lost_names, with_kept
 from engine.fill.rewriting.old_text import OldText
 from engine.fill.rewriting.preview import previewed
+from engine.fill.rewriting.removal import removes_all
 from engine.fill.validation import validated_fills
 from engine.models.base import Model
 from engine.syntax.languages import language_of
@@ -68,15 +72,22 @@ class _Rewrite:
         settled = len(self.before) + min(settled, len(text)) if settled else 0
         return Draft(step=self.forwards, text=self.before + text + self.after, settled=settled)
 
-    def answer(self, said: Said) -> str:
-        """What takes the place of `old`; empty where it is no answer, or not all of one."""
+    def placed(self, text: str) -> str:
+        """`text`, in the place of `old`, with the blank ends of the selection."""
+        if not text:
+            request, lead = self.request, len(self.request.prefix) - len(self.before)
+            return emptied(request.prefix[:lead], self.before + self.after, request.suffix[len(self.after) :])
+        return self.before + text + self.after
+
+    def answer(self, said: Said) -> str | None:
+        """What takes the place of `old`; None where it is no answer, or not all of one."""
         if said.end is None:
-            return ""
+            return None
         text = self.model.detokenize(said.ids)
         if says_told(self.talk, text) and APART in text and APART not in self.talk.old:
-            return ""
+            return None
         new = answered(self.request, text, self.talk.closing)
-        return with_kept(self.request.old, new, self.request.keep) if new else ""
+        return new if new is None else with_kept(self.request.old, new, self.request.keep)
 
     def from_selection(self, said: Said) -> Said | None:
         """The beginning of another answer, which starts as the selection does; None where that one did so."""
@@ -90,7 +101,9 @@ class _Rewrite:
 
     def is_done(self, said: Said) -> bool:
         """Whether nothing more is to be written; what has become too long is no answer."""
-        if self.talk.closing in self.model.detokenize(said.ids[-4 - len(self.talk.closing) :]):
+        if self.talk.closing in self.model.detokenize(said.ids[-4 - len(self.talk.closing) :]) and is_whole(
+            self.request, self.model.detokenize(said.ids), self.talk.closing
+        ):
             said.end = 0.0
         return said.end is not None or len(said.ids) >= self.most
 
@@ -113,12 +126,15 @@ def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_coun
         raise BadInput(
             f"The selection has {len(work.old):,} tokens, more than {model.info.name} rewrites: select less."
         )
-    yield from read_context(model, work.context)
+    found = yield from _removed(work)
+    if not found:
+        yield from read_context(model, work.context)
     encoded = clock()
-    work.deadline.step_begins()
-    yield from _preview(work)
-    found = yield from _candidates(work)
-    candidates = [replace(each, text=work.before + each.text + work.after) for each in found]
+    if not found:
+        work.deadline.step_begins()
+        yield from _preview(work)
+        found = yield from _candidates(work)
+    candidates = [replace(each, text=work.placed(each.text)) for each in found]
     return Filled(
         model=model.info.name,
         device=model.info.device,
@@ -134,6 +150,15 @@ def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_coun
             total=(clock() - work.began) * 1000,
         ),
     )
+
+
+def _removed(work: _Rewrite) -> Work[list[Candidate]]:
+    """Nothing but what is kept, where the instruction asks for no more, and the file allows it."""
+    if not removes_all(work.request.instruction):
+        return []
+    text = with_kept(work.request.old, "", work.request.keep)
+    syntax = yield from _syntax(work, text)
+    return [candidate_of(Said(), text, syntax)] if syntax else []
 
 
 def _preview(work: _Rewrite) -> Generator[Draft]:
@@ -159,7 +184,7 @@ def _candidates(work: _Rewrite) -> Work[list[Candidate]]:
         said.append(begun)
         yield from _write(work, begun)
         text = work.answer(said[-1])
-        if text and text not in refused and text not in found:
+        if text is not None and text not in refused and text not in found:
             syntax = yield from _syntax(work, text)
             if syntax and text != work.request.old and not lost_names(work.request, text):
                 doubtful = len(doubts(work.request, text))
@@ -187,7 +212,9 @@ def _syntax(work: _Rewrite, text: str) -> Work[Syntax | None]:
     if language is None:
         return "unchecked"
     (found,) = yield from validated_fills(work.request, language, [text], work.deadline)
-    return "ok" if found and found.verdict and found.verdict.is_clean else None
+    verdict = found and found.verdict
+    # Checks tell what a text adds to a problem; nothing adds none, though a block needs something in it.
+    return "ok" if verdict and verdict.is_clean and (text or verdict.whole) else None
 
 
 def _write(work: _Rewrite, said: Said) -> Generator[Draft]:
@@ -203,7 +230,8 @@ def _write(work: _Rewrite, said: Said) -> Generator[Draft]:
 
 def _draft(work: _Rewrite, said: Said, old: OldText) -> Draft:
     """What is written, and what is left of the old text, as far as that is known."""
-    written = from_selection(work.talk, work.model.detokenize(said.ids).partition(work.talk.closing)[0])
+    code = without_prose(work.request, work.model.detokenize(said.ids))
+    written = from_selection(work.talk, code.partition(work.talk.closing)[0])
     if not written:
         return work.draft(shown(work.request, work.model.detokenize(work.old).partition(work.talk.closing)[0]))
     left = work.model.detokenize(work.old[old.at :]).partition(work.talk.closing)[0] if old.together else ""

@@ -156,6 +156,9 @@ def with_kept(old: str, new: str, keep: Sequence[tuple[int, int]]) -> str:
     """`new` without those of its changes that touch a kept span of `old`."""
     if not keep:
         return new
+    if not new:
+        stays = sorted({at for low, high in keep for at in range(low, min(high, len(old)))})
+        return "".join(old[at] for at in stays).strip()
     before, after = _PIECE.findall(old), _PIECE.findall(new)
     pieces, at = list[str](), 0
     for kind, first, last, start, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():

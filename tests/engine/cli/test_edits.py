@@ -65,6 +65,21 @@ def test_a_range_may_be_whole_lines(work: Path):
         assert span_in(text, span).old == old
 
 
+def test_a_removal_is_shown_and_written(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def emptying(request: FillRequest, *_: object, **__: object) -> Answer:
+        candidate = Candidate(text="", tokens=1, confidence=1.0, score=0.0, syntax="ok")
+        filled = Filled(model="m", device="cpu", candidates=(candidate,), width=1, steps=1, forwards=1)
+        return Answer(filled=filled, source="a test", instructed=True)
+
+    monkeypatch.setattr("engine.cli.rewrite.answer", emptying)
+    assert rewrite("-m", "Remove it.") == 0
+    assert "-def grow(size):\n-    size = size + 1\n-    return size\n" in capsys.readouterr().out
+    assert rewrite("--write", "-m", "Remove it.") == 0
+    assert Path("a.py").read_text() == HEAD + TAIL
+
+
 def test_nothing_is_written_where_an_instruction_is_ignored(
     work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.common.newlines import dominant_line_end, with_line_feeds, with_old_line_ends
+from engine.common.newlines import dominant_line_end, emptied, with_line_feeds, with_old_line_ends
 
 PARTS = st.sampled_from(["a", "b", "😋", "\n", "\r\n", "\x0c"])
 TEXTS = st.lists(PARTS, max_size=14).map("".join)
@@ -46,3 +46,23 @@ def test_lines_that_are_all_the_same_take_no_time(ends: str):
     old = "(\r\n" + ends * 10_000 + ")\r\n"
     new = "[\n" + "\n" * 8_000 + "x\n" + "\n" * 1_000 + "]\n"
     assert with_line_feeds(with_old_line_ends(old, new, dominant_line_end(old))) == new
+
+
+@pytest.mark.parametrize(
+    ("marked", "left"),
+    [
+        ("a\n▮    ▮x▮\n▮b\n", "a\nb\n"),
+        ("a\r\n▮    ▮x▮\r\n▮b\r\n", "a\r\nb\r\n"),
+        ("a\n▮    ▮x▮▮\nb\n", "a\n\nb\n"),
+        ("a▮\n    ▮x▮▮\nb\n", "a\nb\n"),
+        ("a▮\n    ▮x▮\n    ▮b\n", "a\n    b\n"),
+        ("▮    ▮x▮\n    ▮b", "    b"),
+        ("▮    ▮x;▮ ▮b", "     b"),
+        ("a▮\r\n\r\n▮x▮\r\n▮b", "a\r\nb"),
+        ("f(a,▮ ▮x▮▮)", "f(a, )"),
+        ("▮▮x▮\n▮", ""),
+    ],
+)
+def test_whole_lines_are_taken_out_and_others_are_not_joined(marked: str, left: str):
+    before, lead, _, trail, after = marked.split("▮")
+    assert before + emptied(before, lead + trail, after) + after == left

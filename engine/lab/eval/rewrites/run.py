@@ -83,7 +83,7 @@ def by_peer(beside: Beside) -> Rewriter:
         talk = conversation(request)
         said = beside.peer.chat(talk.messages, max_tokens=_ROOM + 2 * len(task.old))
         code = said.text.partition("```")[2].partition("\n")[2] if "```" in said.text else said.text
-        return Rewritten(text=answered(request, code, talk.closing), ms=said.ms, forwards=said.tokens)
+        return Rewritten(text=answered(request, code, talk.closing) or "", ms=said.ms, forwards=said.tokens)
 
     return rewrite
 

@@ -6,7 +6,7 @@ import pytest
 
 from engine.common.marked import gap_at_markers
 from engine.common.request import FillRequest
-from engine.fill.rewriting.conversation import answered, conversation
+from engine.fill.rewriting.conversation import answered, conversation, is_whole
 from engine.fill.rewriting.own_code import own_code
 from engine.fill.rewriting.surroundings import surroundings
 
@@ -118,13 +118,13 @@ def test_a_selection_with_fences_gets_a_longer_one() -> None:
         ("class Shelf:\n    def size(self):\n        return 1\n\n    def find(self):\n        pass\n```", FOUND),
         ("def find(self):\n    pass\n\ndef last(self):\n    return 2\n```", FOUND),
         ("class Shelf:\n    def size(self):\n        return 1\n    def find(self):\n        pass\n```", FOUND),
-        ("Sure, here is the code:\n", ""),
-        ("I'm sorry, but I can't do that.", ""),
-        ("\n```", ""),
-        ("```", ""),
+        ("Sure, here is the code:\n", None),
+        ("I'm sorry, but I can't do that.", None),
+        ("\n```", None),
+        ("```", None),
     ],
 )  # fmt: skip
-def test_an_answer_is_indented_as_the_selection_was_and_holds_code_alone(said: str, new: str) -> None:
+def test_an_answer_is_indented_as_the_selection_was_and_holds_code_alone(said: str, new: str | None) -> None:
     assert answered(request_of(METHOD), said, "\n```") == new
 
 
@@ -185,6 +185,81 @@ def test_an_answer_with_more_fences_is_its_first_code(said: str) -> None:
     assert answered(request_of("▮x = 1▮\n"), said, "\n```") == "x = 2"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Here is the code:\n```python\nx = 2\n```",
+        "Here’s the rewritten code:\n\n```\nx = 2\n```\n\nIt is 2 now.",
+        "Sure! I changed it.\n```py\nx = 2\n```",
+        "Certainly! Below is the code.\nIt sets x.\n\n```python\nx = 2\n```\nOr:\n```python\nx = 3\n```",
+        "Here is the code:\n```\n\n```python\nx = 2\n```\nIt is 2 now.",
+        "```\nHere is the code:\n```python\nx = 2\n```",
+        "The rewritten code is as follows:\n```python\nx = 2",
+        "Hier ist der Code:\n```python\nx = 2\n```",
+        "以下是代码：\n```\nx = 2\n```",
+    ],
+)
+def test_of_prose_with_code_in_a_fence_the_code_is_the_answer(said: str) -> None:
+    assert answered(request_of("▮x = 1▮\n"), said, "\n```") == "x = 2"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm sorry, I can't do that. The code is:\n```python\nx = 1\n```",
+        "Here is the code:\nx = 2\n```\nIt sets x to 2",
+        "Here is how to do that:\n```bash\npip install x\n```",
+        "Sure, here is what it does:\n```\n```",
+        "Here is the code:\n```python\nI'm sorry, but I can't do that.\n```",
+        "Here is the code:\n```python\nHere is the code:\n```",
+        "```\nThe code is right.",
+    ],
+)
+@pytest.mark.parametrize("language", ["python", "brainfuck"])
+def test_of_prose_without_code_in_a_fence_nothing_is_an_answer(said: str, language: str) -> None:
+    assert answered(request_of("▮x = 1▮\n", language=language), said, "\n```") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "is_whole_now"),
+    [
+        ("x = 2", False),
+        ("x = 2\n```", True),
+        ("\n```", True),
+        ("Here is the code:\n```", False),
+        ("Here is the code:\n```python\nx = 2", False),
+        ("Here is the code:\n```python\nx = 2\n```", True),
+        ("Here is the code:\n```\n\n```", False),
+        ("Here is the code:\n```\n\n```python\nx = 2\n```", True),
+    ],
+)
+def test_an_answer_is_whole_where_its_code_ends(said: str, is_whole_now: bool) -> None:
+    assert is_whole(request_of("▮x = 1▮\n"), said, "\n```") == is_whole_now
+
+
+@pytest.mark.parametrize("said", ["", "\n", "```", "\n```", "```\nIt is gone."])
+@pytest.mark.parametrize(
+    ("instruction", "new"),
+    [("Remove these prints", ""), ("delete the dead code.", ""), ("Lösche das", ""), ("删除这些", ""),
+     ("Make it fast", None), ("", None)],
+)  # fmt: skip
+def test_nothing_is_an_answer_where_removal_is_asked_for(said: str, instruction: str, new: str | None) -> None:
+    request = request_of("▮print(1)▮\nx = 2\n", instruction=instruction)
+    assert answered(request, said, "\n```") == new
+    assert ("leave the block empty" in conversation(request).messages[-1]["content"]) == (new is not None)
+
+
+@pytest.mark.parametrize("said", ["I'm sorry, I can't.", "Here is the code:", "Sure, it is removed.\n```\nDone."])
+def test_a_refusal_to_remove_is_no_empty_answer(said: str) -> None:
+    assert answered(request_of("▮print(1)▮\n", instruction="Remove this"), said, "\n```") is None
+
+
+def test_code_of_markdown_stays_in_its_fence() -> None:
+    request = request_of("Do:\n\n▮```sh\nls\n```▮\n", language="markdown")
+    assert answered(request, "```sh\nls -l\n```\n````", "\n````") == "```sh\nls -l\n```"
+    assert answered(request, "```sh\nls -l\n```", "\n````") == "```sh\nls -l\n```"
+
+
 def test_a_shorter_fence_ends_an_answer_that_nothing_else_ends() -> None:
     request = request_of('▮"""\n```\nls\n```\n"""\nx = 1▮\n')
     assert answered(request, '"""\n```\nls\n```\n"""\nx = 2\n```', "\n````") == '"""\n```\nls\n```\n"""\nx = 2'
@@ -202,15 +277,15 @@ def test_markdown_may_get_fences() -> None:
     ("language", "said", "new"),
     [
         ("markdown", "Here is the list.", "Here is the list."),
-        ("markdown", "I'm sorry, but I can't do that.", ""),
-        ("python", "Here is the list.", ""),
-        ("python", "# I'm sorry, but I can't do that.", ""),
-        ("python", '"""Sorry, I can\'t."""', ""),
-        ("javascript", "// As an AI model, I cannot", ""),
+        ("markdown", "I'm sorry, but I can't do that.", None),
+        ("python", "Here is the list.", None),
+        ("python", "# I'm sorry, but I can't do that.", None),
+        ("python", '"""Sorry, I can\'t."""', None),
+        ("javascript", "// As an AI model, I cannot", None),
         ("python", "# Here is the list.\nx = 2", "# Here is the list.\nx = 2"),
     ],
 )
-def test_a_refusal_is_no_answer_nor_is_prose_where_code_is_meant(language: str, said: str, new: str) -> None:
+def test_a_refusal_is_no_answer_nor_is_prose_where_code_is_meant(language: str, said: str, new: str | None) -> None:
     assert answered(request_of("▮x = 1▮\n", language=language), f"{said}\n```", "\n```") == new
 
 

@@ -74,6 +74,50 @@ def test_what_is_not_fit_is_not_offered(bad: str) -> None:
     assert rewritten(said(bad), request()).candidates == ()
 
 
+def test_prose_before_a_fence_is_passed_over_and_not_shown() -> None:
+    drafts: list[Draft] = []
+    model = said("Here is the code:\n```python\ndef depth(self):\n    return self.value")
+    filled = rewritten(model, request(n=1), drafts)
+    assert [each.text for each in filled.candidates] == ["def depth(self):\n        return self.value"]
+    assert not [draft.text for draft in drafts if "```" in draft.text or "Here is" in draft.text]
+
+
+PRINTS = {"prefix": "def f():\n    x = 1\n", "old": "    print(x)\n    print(2)\n", "suffix": "    return x\n"}
+
+
+@pytest.mark.parametrize("answer", ["```", "\n```", ""])
+@pytest.mark.parametrize(("instruction", "texts"), [("Remove the prints.", [""]), ("Make it fast.", [])])
+def test_an_empty_answer_is_one_where_removal_is_asked_for(answer: str, instruction: str, texts: list[str]) -> None:
+    filled = rewritten(Talking(says=answer, sure=1.0), request(instruction, n=1, **PRINTS))
+    assert [(each.text, each.syntax) for each in filled.candidates] == [(text, "ok") for text in texts]
+
+
+def test_what_is_asked_to_go_as_a_whole_goes_without_the_model() -> None:
+    model = said("nothing")
+    filled = rewritten(model, request("Please remove this.", **PRINTS))
+    assert [each.text for each in filled.candidates] == [""]
+    assert not model.trees
+
+
+def test_what_is_kept_stays_when_all_goes() -> None:
+    at = PRINTS["old"].index("    print(2)")
+    filled = rewritten(said("nothing"), request("delete these lines", keep=((at, len(PRINTS["old"])),), **PRINTS))
+    assert [each.text for each in filled.candidates] == ["    print(2)\n"]
+
+
+def test_what_the_file_needs_does_not_go() -> None:
+    only = {"prefix": "def f():\n", "old": "    return 1\n", "suffix": "\n\nf()\n"}
+    filled = rewritten(said("pass"), request("remove it", n=1, **only))
+    assert [each.text for each in filled.candidates] == ["    pass\n"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_that_go_leave_no_blank_line(end: str) -> None:
+    lines = {name: text.replace("\n", end) for name, text in PRINTS.items()}
+    (gone,) = rewritten(said("nothing"), request("remove this", **lines)).candidates
+    assert lines["prefix"] + gone.text + lines["suffix"] == f"def f():{end}    x = 1{end}    return x{end}"
+
+
 def test_another_way_is_tried_where_the_first_is_not_fit() -> None:
     broken, at = "def depth(self):\n    return self.value)", len("def depth(self):\n    return self.value")
     model = Talking(says=f"{broken}\n```", instead=(at, "\n```"))
