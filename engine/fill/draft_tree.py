@@ -96,6 +96,18 @@ def of_drafts(drafts: Sequence[TokenDraft]) -> Following:
     return following
 
 
+def either(one: Following, other: Following) -> Following:
+    """What two sources say, each of which may be right by itself."""
+
+    def following(path: Sequence[int]) -> Mapping[int, float]:
+        found = dict(one(path))
+        for token, likely in other(path).items():
+            found[token] = 1 - (1 - found.get(token, 0.0)) * (1 - likely)
+        return found
+
+    return following
+
+
 def likeliest(following: Following, most: int = ROWS) -> list[int]:
     """The likeliest path, as long as each token is at least as likely as not."""
     path: list[int] = []

@@ -34,6 +34,10 @@ class NGrams:
                 self._after[self._items[-1]].append(len(self._items))
             self._items.append(item)
 
+    def after(self, path: Sequence[int]) -> dict[int, float]:
+        """`following` of the text's last tokens and a path that goes on from them."""
+        return self.following([*self._items[-len(DISCOUNT) :], *path][-len(DISCOUNT) :])
+
     def following(self, last: Sequence[int]) -> dict[int, float]:
         """The probability of each token that followed these tokens before."""
         longest = len(DISCOUNT)

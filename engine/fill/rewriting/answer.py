@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Generator, Sequence
 
 from engine.common.request import Candidate, Syntax
-from engine.fill.draft_tree import accepted, of_drafts, tree_of
+from engine.fill.draft_tree import accepted, tree_of
 from engine.fill.greedy import Greedy, Said
+from engine.fill.ngrams import NGrams
 from engine.fill.rewriting.old_text import OldText
 from engine.models.base import PIECE, Model
 
@@ -52,10 +53,12 @@ def write_answer(
     greedy = Greedy(head, answer, is_done)
     text, known = head.begin(model.encode(context), written=answer.ids), list[int]()
     old.write(answer.ids)
+    seen = NGrams([*context, *answer.ids])
     while not greedy.done:
-        tree = tree_of(of_drafts(old.drafts()), known, old.rows, head.cost, old.sure)
+        tree = tree_of(old.following(seen, head.ends), known, old.rows, head.cost, old.sure)
         greedy.logits, followed = head.check(text, tree), len(answer.ids)
         path, token = accepted(tree, len(known), greedy.next)
         text, known = head.accept(text, path), [] if token is None else [token]
         old.write(answer.ids[followed:])
+        seen.add(answer.ids[followed:])
         yield

@@ -1,28 +1,28 @@
 """Drafts out of the text that is rewritten: most of a rewrite is what stood there already.
 
-Where the model says something else, the old text is found again: it may go on where it was left (something was put
-in), a few tokens later (something was replaced), or wherever the last tokens stand in what is left of it (something
-was taken out). What was replaced once is drafted as replaced. The same goes for the lines around it, which an answer
-may begin or end with.
+Where the model says something else, the old text is found again, wherever the last tokens stand in it; a few tokens
+may have been replaced. What was replaced once is drafted as replaced. The same goes for the lines around it, which an
+answer may begin or end with.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
-from engine.fill.draft_tree import ROWS, TokenDraft
+from engine.fill.draft_tree import ROWS, Following, TokenDraft, either, of_drafts
+from engine.fill.ngrams import NGrams
 
 _SYNC, _JUST_MET = 0.97, 0.85
 _LONG_SYNC = 0.995
 """How likely the next token is the old one, in step with it."""
 _AGAIN = 0.9
-_INSERTED, _REPLACED = 0.45, 0.35
-_RUNS = {1: 0.35, 2: 0.6}
-"""In the place where so many of the last tokens stand."""
-_PLACES = 2
+_REPLACED = 0.17
+"""How likely the texts go on together after as many tokens as were written; counted in 32 rewrites, as the others."""
+_OF_SEEN = 0.8
+"""How far repetition is right to be as sure as it is: more is new than in gaps."""
 MET = 3
-"""Tokens in a row by which the texts have met again."""
+"""Tokens in a row by which the texts have met again, and most tokens that are taken for one that was replaced."""
 _BACK = 6
 """The same, where that is before what is dealt with: they met in the wrong place, or the answer repeats itself."""
 _MOST_ROWS = 64
@@ -103,6 +103,18 @@ class OldText:
             self._replaced[was] = becomes
         self.at, self._apart, self._steps = at, [], 0
 
+    def following(self, seen: NGrams, ends: Set[int] = frozenset()) -> Following:
+        """What may come next: from the old text, and where the texts are apart also what followed the same tokens in
+        what is `seen`, the context and what is written, but `ends`."""
+        drafts = of_drafts(self.drafts())
+        if self.together:
+            return drafts
+
+        def repeated(path: Sequence[int]) -> dict[int, float]:
+            return {token: _OF_SEEN * likely for token, likely in seen.after(path).items() if token not in ends}
+
+        return either(drafts, repeated)
+
     def drafts(self) -> list[TokenDraft]:
         """Drafts of the next tokens, from the old text."""
         ahead = self._ids[self.at : self.at + self.rows]
@@ -116,15 +128,8 @@ class OldText:
                 TokenDraft(ids=left, likely=_REPLACED),
                 *around,
             ]
-        near = sorted(self._runs.items(), key=lambda run: (-min(run[1], _LONG), run[0] <= self._low, run[0]))[:_PLACES]
-        found = [TokenDraft(ids=self._ids[at : at + ROWS], likely=_RUNS.get(count, _AGAIN)) for at, count in near]
-        later = self.at + len(self._apart)
-        return [
-            *found,
-            TokenDraft(ids=ahead, likely=_INSERTED),
-            TokenDraft(ids=self._ids[later : later + ROWS], likely=_REPLACED),
-            *self._drafts_around(),
-        ]
+        replaced = self._ids[self.at + len(self._apart) :][:ROWS] if len(self._apart) <= MET else []
+        return [TokenDraft(ids=replaced, likely=_REPLACED), *self._drafts_around()]
 
     def _drafts_around(self) -> list[TokenDraft]:
         """Where nothing is written yet, or the last of it is of the surroundings."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.fill.draft_tree import ROOT, accepted, of_drafts, tree_of
+from engine.fill.draft_tree import ROOT, accepted, tree_of
+from engine.fill.ngrams import NGrams
 from engine.fill.rewriting.old_text import OldText
 
 END = 999
@@ -13,8 +14,9 @@ END = 999
 def passes(old: list[int], new: list[int], around: list[int] | None = None) -> int:
     """How many passes it takes to write `new`, each token as soon as it is checked."""
     wanted, text, written, known, count = [*new, END], OldText([*old, END], around or ()), list[int](), list[int](), 0
+    seen = NGrams([*(around or ()), *old])
     while len(written) < len(wanted):
-        tree = tree_of(of_drafts(text.drafts()), known, text.rows, most=text.sure)
+        tree = tree_of(text.following(seen), known, text.rows, most=text.sure)
         assert len(tree.ids) <= text.rows
         base = len(written) - len(known)
 
@@ -28,6 +30,7 @@ def passes(old: list[int], new: list[int], around: list[int] | None = None) -> i
         path, token = accepted(tree, len(known), choose)
         fresh = [tree.ids[at] for at in path][len(known) :] + ([] if token is None else [token])
         text.write(fresh)
+        seen.add(fresh)
         written += fresh
         known = [] if token is None else [token]
         count += 1
