@@ -14,6 +14,8 @@ import pytest
 from tests.e2e.cases import CASES
 from tests.e2e.editors.edit_cases import EDITS
 from tests.engine.processes import Home, home, running
+from tests.engine.server.test_server import serving
+from tests.engine.talking import Talking, loads
 
 ROOT = Path(__file__).parents[3]
 PATIENT = {"inline": {"deadline_ms": 20_000}}
@@ -38,6 +40,17 @@ def shared() -> Iterator[Home]:
     """A home whose engine runs with the oracle."""
     with home() as place, running(place, "--model", place.oracle(*CASES, *EDITS)):
         yield place
+
+
+@pytest.fixture(scope="module")
+def coder() -> Iterator[tuple[Home, Talking]]:
+    """A home whose engine runs with a coder that says the same to everybody, and that."""
+    with pytest.MonkeyPatch.context() as patch, home() as place:
+        for name in ("DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"):
+            patch.setenv(name, place.environment[name])
+        talking = Talking(says="")
+        with serving(place, loads(talking)):
+            yield place, talking
 
 
 @pytest.fixture(scope="session")

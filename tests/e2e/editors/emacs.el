@@ -42,6 +42,24 @@
   (with-temp-file "shown.json"
     (insert (json-serialize what))))
 
+(defun dg-test-instructed (instruction)
+  "Select to the end of the buffer, and rewrite that as INSTRUCTION says, by the second proposal if there is one.
+Write what is shown, the text once it is accepted, and that after one undo."
+  (let (shown)
+    (setq transient-mark-mode t)
+    (push-mark (point-max) t t)
+    (undo-boundary)
+    (cl-letf (((symbol-function 'read-string) (lambda (&rest _) instruction))
+              ((symbol-function 'read-char-choice)
+               (lambda (_ keys)
+                 (push (buffer-string) shown)
+                 (if (memq ?n keys) ?n ?a))))
+      (call-interactively #'dg-rewrite))
+    (let ((after (buffer-string)))
+      (undo-boundary)
+      (undo)
+      (dg-test-write (vconcat (nreverse shown) (vector after (buffer-string)))))))
+
 (defun dg-test-rewrite (title)
   "Select to the end of the buffer, run the code action TITLE, and write the text after it and after one undo."
   (let ((before (buffer-string)))
@@ -65,9 +83,9 @@
   (save-buffer))
 
 (goto-char (+ (point-min) (string-to-number (getenv "DG_TEST_OFFSET"))))
-(if (getenv "DG_TEST_ACTION")
-    (dg-test-rewrite (getenv "DG_TEST_ACTION"))
-  (dg-test-suggestion))
+(cond ((getenv "DG_TEST_ACTION") (dg-test-rewrite (getenv "DG_TEST_ACTION")))
+      ((getenv "DG_TEST_INSTRUCTION") (dg-test-instructed (getenv "DG_TEST_INSTRUCTION")))
+      (t (dg-test-suggestion)))
 (kill-emacs 0)
 
 ;;; emacs.el ends here

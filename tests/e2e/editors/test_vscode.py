@@ -14,12 +14,13 @@ from playwright.sync_api import expect
 from tests.e2e.cases import BODY
 from tests.e2e.editors.capabilities import check_capabilities
 from tests.e2e.editors.conftest import bundled_case, model_of
-from tests.e2e.editors.edit_cases import BY_TWO, LINES
+from tests.e2e.editors.edit_cases import BY_TWO, HINTED, LINES
 from tests.e2e.editors.install import vscode
 from tests.e2e.editors.pictures import keep
 from tests.e2e.editors.window import GHOST, IN_VSCODE, LONG_MS, is_ready, opened, saved, toast
 from tests.e2e.editors.workbench import workbench
 from tests.engine.processes import WAIT_S, Home, home, wait_until
+from tests.engine.talking import Talking
 
 pytestmark = IN_VSCODE
 
@@ -88,6 +89,88 @@ def test_a_person_types_takes_and_rewrites(vsix: Path, shared: Home):
         page.keyboard.press("Enter")
         asked_before = page.locator(".quick-input-list .monaco-list-row", has_text="by two")
         expect(asked_before).to_be_visible(timeout=WAIT_S * 1000)
+
+
+def test_a_person_rewrites_by_a_coder_and_undoes_it(vsix: Path, coder: tuple[Home, Talking]):
+    place, model = coder
+
+    def says(text: str) -> None:
+        model.says = f"{text.rstrip()}\n```"
+
+    with workbench(place, vsix=vsix) as held, held.page() as page:
+        path = held.work / "growth.py"
+        path.write_text(LINES)
+        opened(held, page, path)
+        is_ready(page)
+
+        def chosen(title: str) -> None:
+            page.keyboard.press("Control+Shift+R")
+            page.get_by_text(title).first.click(timeout=WAIT_S * 1000)
+
+        def instructed(instruction: str, *, by_palette: bool = False) -> None:
+            if by_palette:
+                page.keyboard.press("F1")
+                page.locator(".quick-input-widget input").first.fill(">dg-lsp: Rewrite Selection")
+                page.keyboard.press("Enter")
+                asked_before = page.locator(".quick-input-list .monaco-list-row", has_text="by two")
+                expect(asked_before).to_be_visible(timeout=WAIT_S * 1000)
+            else:
+                chosen("Rewrite Selection…")
+            page.locator(".quick-input-widget input").first.fill(instruction)
+            page.wait_for_timeout(1000)  # the box fades in
+            page.keyboard.press("Enter")
+
+        def taken(text: str) -> None:
+            expect(page.get_by_text("Proposal 1 of").first).to_be_visible(timeout=WAIT_S * 1000)
+            assert path.read_text() == LINES
+
+            def accepted() -> bool:
+                # The keys are the proposal's once all of the diff is drawn.
+                page.wait_for_timeout(1500)
+                if page.get_by_text("Proposal 1 of").count():
+                    page.keyboard.press("Control+Enter")
+                    return False
+                return True
+
+            wait_until(accepted, "the proposal's end")
+            saved(page, path, text.rstrip())
+            page.keyboard.press("Control+z")
+            saved(page, path, LINES.rstrip())
+
+        def selected(first: int, last: int) -> None:
+            page.keyboard.press("Control+Home")
+            for _ in range(first - 1):
+                page.keyboard.press("ArrowDown")
+            for _ in range(last - first):
+                page.keyboard.press("Shift+ArrowDown")
+            page.keyboard.press("Shift+End")
+
+        function = BY_TWO.partition("\n")[2]
+        says(function)
+        selected(2, 5)
+        instructed("by two")
+        taken(BY_TWO)
+        assert "Rewrite the selected code: by two" in model.heard[0][-1]["content"]
+
+        says(HINTED.partition("\n")[2])
+        selected(2, 5)
+        chosen("Add type hints")
+        taken(HINTED)
+        assert "Add type hints to all parameters" in model.heard[-1][-1]["content"]
+
+        # Of three lines the first and the last are selected.
+        says("size += 2\ntotal = 7\nreturn total - 1")
+        page.locator(".view-line", has_text="size = size + 1").first.click()
+        page.locator(".view-line", has_text="return total").first.click(modifiers=["Alt"])
+        page.keyboard.press("Home")
+        page.keyboard.press("Shift+End")
+        instructed("by two, and one less", by_palette=True)
+        taken(BY_TWO.replace("return total", "return total - 1"))
+
+        says("")
+        selected(4, 4)
+        instructed("remove this")
+        taken(LINES.replace("    total = size * 2\n", "\n"))
 
 
 def test_the_bundled_model_suggests_in_the_window(vsix: Path):

@@ -119,6 +119,25 @@ def test_a_conversation_that_is_too_long_is_refused(client: Client):
 
 
 @pytest.mark.parametrize("stream", [False, True])
+def test_sixty_thousand_characters_are_answered_where_they_fit_and_else_refused_at_once(
+    client: Client, talking: Talking, stream: bool
+):
+    """The model reads 16,384 tokens; of the first text each has four characters, of the second three."""
+    question = {"role": "assistant", "content": "?"}
+    got = chat(client, {"role": "user", "content": "    " * 14_000}, question, USER, stream=stream)
+    assert got.status == 200
+    said = "".join(each["choices"][0]["delta"].get("content", "") for each in got.events[:-1]) if stream else ""
+    assert (said or got.json["choices"][0]["message"]["content"]) == SAID
+    passes = talking.passes
+    got = chat(client, {"role": "user", "content": "depth " * 10_000}, stream=stream)
+    assert got.status == 400
+    assert (
+        got.json["error"]["message"] == "The messages have more than the 16,384 tokens that scripted reads: send less."
+    )
+    assert talking.passes == passes
+
+
+@pytest.mark.parametrize("stream", [False, True])
 def test_a_model_that_answers_nobody_names_one_that_does(place: Any, stream: bool):
     with http_server(place) as (client, _):
         got = chat(client, stream=stream)
