@@ -27,23 +27,26 @@ _NAMED = re.compile(r"`([^\W\d]\w*)`|\b(\w*[a-z0-9]_\w+|[A-Z]+_\w+|[a-z]+[A-Z]\w
 """Names that an instruction can't be about without meaning code."""
 _SET = re.compile(r"^\s*(?:(?:const|let|var|mut)\s+)*([^\W\d]\w*)\s*(?::[^=\n]+)?:?=(?!=)", re.MULTILINE)
 _RETURNING = {"python", "go", "javascript", "typescript", "javascriptreact", "typescriptreact", "java", "c", "cpp"}
+_COMMENT = re.compile(r"\s*(#(?!\s*(define|include|pragma|undef|el|end|if)|!?\[|[^\W\d]\w*\s*[=;(])|//|--\s)")
+"""Begins a line that is no code in most languages; `#define`, `#[derive]` and `#private = 1` are."""
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 def lost_names(request: FillRequest, new: str) -> list[str]:
     """Names that `old` defines, the file uses elsewhere, and `new` lacks, unless the instruction speaks of them."""
-    rest = f"{request.prefix}\n{request.suffix}"
+    rest, code = f"{request.prefix}\n{request.suffix}", _code(new)
     defined = dict.fromkeys(_DEFINITION.findall(request.old))
-    names = [name for name in defined if _stands_in(name, rest) and not _stands_in(name, new)]
+    names = [name for name in defined if _stands_in(name, rest) and not _stands_in(name, code)]
     return [name for name in [*names, *_lost_keywords(request, new, rest)] if not _is_told(name, request)]
 
 
 def doubts(request: FillRequest, new: str) -> list[str]:
     """What makes a rewrite less likely to be meant, though nothing in the file forbids it: definitions that other files
     may use get another name, or are there twice, what comes after the selection uses a variable that is set no more,
-    nothing is returned any more, names are used that mean nothing, names that the instruction gives are not there.
-    Sentences."""
-    gone = [name for name in dict.fromkeys(_DEFINITION.findall(request.old)) if not _stands_in(name, new)]
+    nothing is returned any more, names are used that mean nothing, names that the instruction gives are not there,
+    code is only spoken of. Sentences."""
+    code = _code(new)
+    gone = [name for name in dict.fromkeys(_DEFINITION.findall(request.old)) if not _stands_in(name, code)]
     rest = _rest_of_block(request)
     unset = [
         name
@@ -58,8 +61,18 @@ def doubts(request: FillRequest, new: str) -> list[str]:
         *(["Nothing is returned any more."] if returns and request.language in _RETURNING else []),
         *(f"{name} is not defined." for name in _unknown_names(request, new)),
         *(f"{name} is missing." for name in _missing_names(request, new)),
+        *(["Only comments are left."] if new and not code and _code(request.old) and not _comments(request) else []),
         *(f"{line.strip()} is new." for line in new.split("\n") if _is_doubtful_import(request, line)),
     ]
+
+
+def _code(text: str) -> str:
+    """Without lines that are comments."""
+    return "\n".join(line for line in text.split("\n") if not _COMMENT.match(line)).strip()
+
+
+def _comments(request: FillRequest) -> bool:
+    return re.search(r"comment|kommentier|注释", request.instruction, re.IGNORECASE) is not None
 
 
 def _defined_again(request: FillRequest, new: str) -> list[str]:

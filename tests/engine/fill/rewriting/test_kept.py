@@ -26,6 +26,7 @@ def request_of(suffix: str = "", instruction: str = "Simplify.", old: str = OLD)
         ("print(area(max(1, 2), height=3))", "Simplify.", "def area(w, h=1):\n    return w * h", ["height"]),
         ("print(area(2, height=3))", "Simplify.", "def area(w, *, height: int = 1):\n    return w * height", []),
         ("print(area(2) == 3)", "Simplify.", "def area(w, h=1):\n    return w * h", []),
+        ("print(area(2))", "Explain it.", "# The function area multiplies.", ["area"]),
     ],
 )
 def test_names_that_the_file_uses_stay_unless_somebody_says_otherwise(
@@ -78,6 +79,24 @@ def test_what_is_less_likely_to_be_meant(marked: str, new: str, told: list[str])
         instruction="Make it fast.",
     )
     assert doubts(request, new) == told
+
+
+@pytest.mark.parametrize(
+    ("instruction", "old", "new", "is_doubtful"),
+    [
+        ("Remove the unused import.", "import sys", "# No changes needed", True),
+        ("Remove the unused import.", "import sys", "", False),
+        ("Comment it out.", "import sys", "# import sys", False),
+        ("Say it better.", "# Says hallo.", "# Says hello.", False),
+        ("Set it to 2.", "class A {\n  #x = 1;\n}", "#x = 2;", False),
+        ("Set it to 2.", "int x = 1;", "#define x 2", False),
+        ("Derive Debug.", "struct P;", "#[derive(Debug)]\nstruct P;", False),
+        ("Set it to 2.", "let x = 1;", "// It is 1.\n// Set it to 2.", True),
+    ],
+)
+def test_code_that_is_only_spoken_of_is_doubtful(instruction: str, old: str, new: str, is_doubtful: bool) -> None:
+    told = doubts(request_of(instruction=instruction, old=old), new)
+    assert ("Only comments are left." in told) == is_doubtful
 
 
 def test_an_import_that_nobody_checks_is_doubtful() -> None:
