@@ -75,15 +75,18 @@ def conversation(request: FillRequest) -> Conversation:
 
 def answered(request: FillRequest, said: str, closing: str) -> str | None:
     """The part of an answer that replaces `old`; None where it is no answer. It is empty where nothing is said, and the
-    instruction asks for removal. `said` begins after the opening."""
+    instruction asks for removal, or nothing but lines around the selection. `said` begins after the opening."""
     code_on = without_prose(request, said)
     code = _in_fences(request, code_on, closing)
     if not code.strip():
         return "" if removes(request.instruction) and (code_on == said or code_on.strip()) else None
     if _is_prose(request, code.strip()):
         return None
+    code = own_code(request, code)
+    if removes(request.instruction) and is_around(request, code):
+        return ""
     indent = indent_of(request)
-    lines = _without_surroundings(request, own_code(request, code)).split("\n")
+    lines = _without_surroundings(request, code).split("\n")
     lines = without_indent("\n".join(lines), common_indent(lines)).split("\n")
     if _indentations(indent + request.old) == {"\t"}:
         lines = _in_tabs(lines)
@@ -186,6 +189,13 @@ def _without_surroundings(request: FillRequest, code: str) -> str:
     if (end and old[-1] not in said[-end:]) or (end := _closers_of_others(request.old, said, after)):
         lines = lines[: _line_of(lines, len(said) - end)]
     return "\n".join(lines).strip("\n") if any(line.strip() for line in lines) else code
+
+
+def is_around(request: FillRequest, code: str) -> bool:
+    """Whether it is nothing but the lines before the selection, or those after it."""
+    lines = _full(code)
+    around = _overlap(_full(request.prefix), lines), _overlap(lines, _full(request.suffix))
+    return bool(lines) and len(lines) in around and not set(lines) & set(_full(request.old))
 
 
 def _full(text: str) -> list[str]:

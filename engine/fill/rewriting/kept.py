@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from engine.common.request import FillRequest
-from engine.fill.rewriting.conversation import indent_of
+from engine.fill.rewriting.conversation import indent_of, is_around
 from engine.fill.rewriting.surroundings import is_import
 from engine.syntax.brackets import indentation
 
@@ -44,7 +44,7 @@ def doubts(request: FillRequest, new: str) -> list[str]:
     """What makes a rewrite less likely to be meant, though nothing in the file forbids it: definitions that other files
     may use get another name, or are there twice, what comes after the selection uses a variable that is set no more,
     nothing is returned any more, names are used that mean nothing, names that the instruction gives are not there,
-    code is only spoken of. Sentences."""
+    code is only spoken of, lines beside the selection are there twice. Sentences."""
     code = _code(new)
     gone = [name for name in dict.fromkeys(_DEFINITION.findall(request.old)) if not _stands_in(name, code)]
     rest = _rest_of_block(request)
@@ -62,6 +62,7 @@ def doubts(request: FillRequest, new: str) -> list[str]:
         *(f"{name} is not defined." for name in _unknown_names(request, new)),
         *(f"{name} is missing." for name in _missing_names(request, new)),
         *(["Only comments are left."] if new and not code and _code(request.old) and not _comments(request) else []),
+        *(["It says again what stands beside it."] if is_around(request, new) else []),
         *(f"{line.strip()} is new." for line in new.split("\n") if _is_doubtful_import(request, line)),
     ]
 

@@ -249,6 +249,13 @@ def test_nothing_is_an_answer_where_removal_is_asked_for(said: str, instruction:
     assert ("leave the block empty" in conversation(request).messages[-1]["content"]) == (new is not None)
 
 
+@pytest.mark.parametrize("said", ["return x", "def f():\n    x = 1", "x = 1"])
+def test_lines_around_it_are_what_is_left_once_it_is_removed(said: str) -> None:
+    marked = "def f():\n    x = 1\n    ▮print(x)\n    print(2)▮\n    return x\n"
+    assert answered(request_of(marked, instruction="Remove the prints"), f"{said}\n```", "\n```") == ""
+    assert answered(request_of(marked, instruction="Do it"), f"{said}\n```", "\n```") is not None
+
+
 @pytest.mark.parametrize("said", ["I'm sorry, I can't.", "Here is the code:", "Sure, it is removed.\n```\nDone."])
 def test_a_refusal_to_remove_is_no_empty_answer(said: str) -> None:
     assert answered(request_of("▮print(1)▮\n", instruction="Remove this"), said, "\n```") is None

@@ -66,6 +66,8 @@ def test_nothing_is_put_into_a_kept_span() -> None:
         ("def f(a):\n    ▮print(a)▮\n", "print(a, size, len(a))", ["size is not defined."]),
         ("def f(a):\n    ▮print(a)▮\n", "size = 1\nprint([each for each in a], size)", []),
         ("import os\ndef f(a):\n    ▮print(a)▮\n", "os.print(a)", []),
+        ("def f(a):\n    ▮print(a)▮\n    next(a)\n", "next(a)", ["It says again what stands beside it."]),
+        ("def f(a):\n    ▮next(a)▮\n    next(a)\n", "next(a)", []),
     ],
 )
 def test_what_is_less_likely_to_be_meant(marked: str, new: str, told: list[str]) -> None:
