@@ -44,7 +44,10 @@ def doubts(request: FillRequest, new: str) -> list[str]:
     """What makes a rewrite less likely to be meant, though nothing in the file forbids it: definitions that other files
     may use get another name, or are there twice, what comes after the selection uses a variable that is set no more,
     nothing is returned any more, names are used that mean nothing, names that the instruction gives are not there,
-    code is only spoken of, lines beside the selection are there twice. Sentences."""
+    code is only spoken of, lines beside the selection are there twice. Sentences; none where all goes, as that was asked
+    for."""
+    if not new:
+        return []
     code = _code(new)
     gone = [name for name in dict.fromkeys(_DEFINITION.findall(request.old)) if not _stands_in(name, code)]
     rest = _rest_of_block(request)
@@ -61,7 +64,7 @@ def doubts(request: FillRequest, new: str) -> list[str]:
         *(["Nothing is returned any more."] if returns and request.language in _RETURNING else []),
         *(f"{name} is not defined." for name in _unknown_names(request, new)),
         *(f"{name} is missing." for name in _missing_names(request, new)),
-        *(["Only comments are left."] if new and not code and _code(request.old) and not _comments(request) else []),
+        *(["Only comments are left."] if not code and _code(request.old) and not _comments(request) else []),
         *(["It says again what stands beside it."] if is_around(request, new) else []),
         *(f"{line.strip()} is new." for line in new.split("\n") if _is_doubtful_import(request, line)),
     ]

@@ -59,6 +59,7 @@ def test_nothing_is_put_into_a_kept_span() -> None:
     [
         ("▮def find(a):\n    return a▮\n", "def find_all(a):\n    return a", ["find is no longer defined."]),
         ("▮def find(a):\n    return a▮\n", "def find(a):\n    return a + 1", []),
+        ("▮def find(a):\n    return a▮\n", "", []),
         ("▮def find(a):\n    return a▮\n", "def find(a):\n    print(a)", ["Nothing is returned any more."]),
         ("def f(a):\n    ▮b = {}\n    b[a] = 1▮\n    return b\n", "{a: 1}", ["b is no longer set."]),
         ("def f(a):\n    ▮b = {}\n    b[a] = 1▮\n    return b\n", "b = {a: 1}", []),
