@@ -44,8 +44,8 @@ def doubts(request: FillRequest, new: str) -> list[str]:
     """What makes a rewrite less likely to be meant, though nothing in the file forbids it: definitions that other files
     may use get another name, or are there twice, what comes after the selection uses a variable that is set no more,
     nothing is returned any more, names are used that mean nothing, names that the instruction gives are not there,
-    code is only spoken of, lines beside the selection are there twice. Sentences; none where all goes, as that was asked
-    for."""
+    code is only spoken of, lines beside the selection are there twice. Sentences; none where all goes, as was
+    asked for."""
     if not new:
         return []
     code = _code(new)
