@@ -17,10 +17,11 @@ from importlib import import_module
 from typing import Any, Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.models.formats import formats
-from engine.models.products import attended, gated, in_threads, linear, reordered
+from engine.models.products import gated, in_threads, linear, reordered
 from engine.models.quantized.int8 import Int8Linear, Int8Together, laid_out
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -217,7 +218,8 @@ class Network(ABC):
         folded = query.reshape(batch, key.shape[1], groups * width, size)
         if mask is not None and 1 < mask.shape[2] < groups * width:
             mask = mask.repeat(1, 1, groups, 1)
-        return attended(folded, key, value, self.scale, mask).reshape(batch, heads, width, size)
+        found = F.scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=self.scale)
+        return found.reshape(batch, heads, width, size)
 
     @property
     def conditions_by(self) -> Tensor:

@@ -9,7 +9,6 @@ not, with weights in an order of its own: two to three times as fast there, the 
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -29,11 +28,6 @@ _NUMBERS = 1 << 19
 """Numbers of a part: 2 MB in float32."""
 _ONE_THREAD_PARAMETERS = 64_000_000
 """Largest model, in parameters, that one thread serves; between the sizes that were measured it is a guess."""
-_MANY_ROWS = 48
-"""Queries from which on it is faster to write scores down."""
-_SCORES = 1 << 18
-"""Scores that are written down at a time: 1 MB stays in the cache, and larger pieces are given back to the system each
-time."""
 LEAST_ROWS = 8
 """Rows of states in a product in oneDNN's order are filled up to a multiple of it."""
 _FEW_ROWS = 32
@@ -100,30 +94,6 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None, reordered
     product: Callable[[Tensor, Tensor], Tensor] = _ByParts.apply if states.requires_grad else linear_by_parts
     out = product(states.flatten(0, -2), weight).view(*states.shape[:-1], len(weight))
     return (out if bias is None else out + bias).to(states.dtype)
-
-
-def attended(queries: Tensor, keys: Tensor, values: Tensor, scale: float | None, mask: Tensor | None = None) -> Tensor:
-    """Attention of queries [B, H, T, D] to keys and values [B, K, S, D]: [B, H, T, D]. `mask` [B or 1, 1, T or 1, S]:
-    bool (True is seen), or added to the scores."""
-    learnt = any(each.requires_grad for each in (queries, keys, values))
-    if queries.shape[2] < _MANY_ROWS or learnt or not _by_head(keys, values):
-        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=scale)
-    factor = 1 / math.sqrt(queries.shape[-1]) if scale is None else scale
-    queries = queries if factor == 1 else queries * factor
-    out = queries.new_empty(queries.shape)
-    rows = max(LEAST_ROWS, _SCORES // keys.shape[2])
-    heads = queries.shape[1]
-    masks = None if mask is None else mask.expand(len(queries), 1, queries.shape[2], -1)[:, 0]
-    each = (part.flatten(0, 1) for part in (queries, keys, values, out))
-    for at, (query, key, value, into) in enumerate(zip(*each, strict=True)):
-        for start in range(0, len(query), rows):
-            few = slice(start, start + rows)
-            scores = _multiplied(query[few], key, None)
-            if masks is not None:
-                shown = masks[at // heads, few]
-                scores = scores.masked_fill_(~shown, -torch.inf) if shown.dtype == torch.bool else scores.add_(shown)
-            into[few] = _multiplied(scores.softmax(dim=-1), value.t(), None)
-    return out
 
 
 def linear_by_parts(states: Tensor, weight: Tensor) -> Tensor:
@@ -203,13 +173,6 @@ def gated(states: Tensor, gate: Tensor, up: Tensor, down: Tensor, activation: tu
         return _pointwise(inner, down, None)
 
     return _in_even_rows(states, gate.dtype, block)
-
-
-def _by_head(keys: Tensor, values: Tensor) -> bool:
-    """Whether oneDNN is fast at products with heads of this size: it does others number by number."""
-    plain = keys.device.type == "cpu" and keys.dtype == values.dtype == torch.float32
-    laid_out = all(each.stride()[2:] == (each.shape[3], 1) for each in (keys, values))
-    return plain and laid_out and formats().ordered_float32
 
 
 # The operators that torch's own compiler calls for frozen weights.

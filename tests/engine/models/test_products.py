@@ -13,7 +13,7 @@ from engine.models.gemma.network import GELU
 from engine.models.logits import Head, columns
 from engine.models.masked.network import SILU
 from engine.models.network import Activation, FeedForward, Linear, feed_forward, lay_out, side_by_side
-from engine.models.products import attended, in_threads, linear, linear_by_parts, reordered, summed, threads_for
+from engine.models.products import in_threads, linear, linear_by_parts, reordered, summed, threads_for
 from engine.models.quantized.layers import CpuInt8
 from tests.engine.formats import choose
 
@@ -172,38 +172,6 @@ def test_a_weight_is_multiplied_in_the_format_that_is_chosen(
         found = linear(states, weight, bias, second)
         assert found.dtype == torch.float32
         torch.testing.assert_close(found, F.linear(states, weight, bias), rtol=0.02, atol=0.1)
-
-
-@pytest.mark.usefixtures("reorders")
-@pytest.mark.parametrize("scale", [1.0, None])
-@pytest.mark.parametrize("rows", [1, 47, 48, 200])
-def test_attention_is_torchs_however_many_ask(rows: int, scale: float | None):
-    queries, kept = numbers(1, 2, rows, 16), numbers(1, 2, 90, 32)
-    # As a cache has them: the first and the last of a store; and as nothing has them, in pieces.
-    for keys, values in ((kept[:, :, 10:, :16].contiguous(),) * 2, (kept[..., :16], kept[..., 16:])):
-        found = attended(queries, keys, values, scale)
-        exact = F.scaled_dot_product_attention(queries, keys, values, scale=scale)
-        torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-5)
-    # Several sequences, whose heads stand behind each other for each token.
-    queries = numbers(2, rows, 3, 16).transpose(1, 2)
-    cache = numbers(2, 3, 90, 16)[:, :, 5:70]
-    found = attended(queries, cache, cache, scale)
-    exact = F.scaled_dot_product_attention(queries, cache, cache, scale=scale)
-    torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.usefixtures("reorders")
-@pytest.mark.parametrize("rows", [47, 48, 200])
-@pytest.mark.parametrize(("batch", "masked"), [(1, 1), (2, 1), (2, 2)])
-def test_attention_behind_a_mask_is_torchs(rows: int, batch: int, masked: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(products, "_SCORES", 90 * 13)
-    queries, keys, values = numbers(batch, 2, rows, 16), numbers(batch, 2, 90, 16), numbers(batch, 2, 90, 16)
-    shown = numbers(masked, 1, rows, 90) < 0.5
-    added = torch.zeros(shown.shape).masked_fill_(~shown, -torch.inf)
-    for mask in (shown, shown[:, :, :1], added, added[:, :, :1]):
-        found = attended(queries, keys, values, None, mask)
-        exact = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
-        torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-5)
 
 
 def test_a_second_order_is_for_float32_on_a_processor(monkeypatch: pytest.MonkeyPatch):

@@ -46,9 +46,7 @@ def test_it_can_be_measured_but_reads_no_way_but_its_own(small: Masked):
     assert not generates(small)
 
 
-def test_the_products_are_those_of_each_kind_of_step(small: Masked, monkeypatch: pytest.MonkeyPatch):
-    # Attention that is written down would be counted with the products of weights.
-    monkeypatch.setattr("engine.models.products._MANY_ROWS", 1 << 30)
+def test_the_products_are_those_of_each_kind_of_step(small: Masked):
     full, reused = step_kinds(small, [20] * CONTEXT, gap=OPEN, pinned=PINNED, batch=2)
     held, config = small.network, small.network.config
     for kind, length in ((full, CONTEXT + OPEN + PINNED), (reused, 1 + OPEN + 8)):
