@@ -122,8 +122,8 @@ class Network(ABC):
             self._lay_out_head()
         together: list[Any] = [getattr(group[0], "together", None) for group in groups]
         ordered = {each.dtype for held in together if type(held) is tuple for each in held[3] if each is not None}
-        # What is multiplied in bfloat16 need not be kept in more.
-        narrow = ordered == {torch.bfloat16} and formats().attention
+        # What is multiplied in bfloat16 or 8 bits need not be kept in more.
+        narrow = (ordered == {torch.bfloat16} and formats().attention) or (bool(rounded) and formats().bfloat16)
         self.attends_in = torch.bfloat16 if narrow else None
 
     def _lay_out_head(self) -> None:

@@ -132,6 +132,21 @@ def test_a_coder_in_8_bit_says_nearly_the_same(tmp_path: Path, tied: bool):
     assert plans[1] < 0.3 * plans[0]
 
 
+@pytest.mark.usefixtures("units")
+def test_keys_and_values_are_kept_in_bfloat16_where_the_processor_multiplies_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    checkpoint = read_checkpoint(write_coder(tmp_path / "coder.gguf"), "coder")
+    nbytes: list[int] = []
+    for narrow in (True, False):
+        choose(monkeypatch, bfloat16=narrow, int8=True)
+        model = Causal.open(checkpoint, placed(checkpoint, int8=True), None)
+        model.read_ahead([1, 2])
+        assert model.encode([1, 2]).store.read(0, 1)[0].dtype == (torch.bfloat16 if narrow else torch.float32)
+        nbytes.append(model.network.token_nbytes)
+    assert nbytes[1] == 2 * nbytes[0]
+
+
 @pytest.mark.skipif(not HAS_UNITS, reason="needs a processor with VNNI units")
 def test_no_weight_is_kept_twice_while_a_coder_loads(tmp_path: Path):
     checkpoint = read_checkpoint(write_coder(tmp_path / "coder.gguf", tied=False), "coder")
