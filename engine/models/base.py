@@ -307,6 +307,10 @@ class Prefill(Protocol):
         """Tokens at the end of the context `ids` that the cache does not hold."""
         ...
 
+    def read_ahead(self, ids: Sequence[int]) -> None:
+        """Encode all of a context, before a request needs it."""
+        ...
+
     def read_piece(self) -> None:
         """Encode the next PIECE tokens of `later`."""
         ...

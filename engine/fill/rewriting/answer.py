@@ -39,7 +39,7 @@ def read_context(model: Model, ids: Sequence[int]) -> Generator[None]:
     """Encode a context piece by piece, so that what is newer, or a cancel, need not wait for all of it."""
     for end in range(PIECE, len(ids), PIECE):
         if model.prefill is not None and model.prefill.unread(ids[:end]):
-            model.encode(ids[:end])
+            model.prefill.read_ahead(ids[:end])
             yield None
 
 

@@ -36,7 +36,8 @@ def chat(model: Model, request: FillRequest, clock: Clock = time.perf_counter) -
     is_done = _until(model, request.stop, most)
     for _ in write_answer(model, context, answer, OldText(context), is_done):
         forwards += 1
-        if deadline.step_is_done():
+        # The first pass reads the end of the context.
+        if deadline.step_is_done(usual=forwards > 1):
             break
         text = model.detokenize(answer.ids)
         # Bytes that are no character yet.

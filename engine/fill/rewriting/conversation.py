@@ -19,15 +19,20 @@ APART = "\n...\n"
 _SYSTEM = "You rewrite selected code as you are told, and change nothing else."
 _HEARD = "I have read them."
 _PROSE = re.compile(
-    r"(sure|okay)([,!]|\.\s)|certainly|of course|here( is| are|['’]s)|below (is|are) |i( have|['’]ve) "
+    r"(sure|okay)([!.]\s|, (?!\w+ *:?=))|certainly(?!\w|\s*=)|of course|here( is| are|['’]s)|below (is|are) the "
+    r"|i( have|['’]ve) "
     r"|to \w+ (this|the) (code|function)|(hier (ist|sind)|voici|aquí (está|tienes)) |(以下|这)是|当然"
     r"|(the|this|your) (\w+ )?(code|function|method|class|version|lines?) "
     r"(is|are|was|has|of|with|you|that|above|below|can|does)\b",
     re.IGNORECASE,
 )
 _REFUSAL = re.compile(r"\W*(sorry\b[^=]|i'm sorry|i am sorry|i can(no|')t|as an ai\b)", re.IGNORECASE)
-_PROSE_LANGUAGES = {"markdown", "plaintext", "restructuredtext", "latex", "asciidoc"}
+_PROSE_LANGUAGES = {
+    *("asciidoc", "git-commit", "gitcommit", "latex", "markdown", "mdx", "org", "plaintext", "quarto"),
+    *("restructuredtext", "rst", "tex", "text", "typst"),
+}
 _FENCE = re.compile(r"`{3,}\S*\s*")
+_OPENED = re.compile(r"\A(?:\s*`{3,}\S*\n)?\s*")
 _OPENING = re.compile(r"^[ \t]*`{3,}([^`\n]*)\n", re.MULTILINE)
 _COLONS = (":", "：")
 _COMMANDS = {"sh", "bash", "shell", "console", "text", "plaintext", "output"}
@@ -74,19 +79,16 @@ def conversation(request: FillRequest) -> Conversation:
 
 
 def answered(request: FillRequest, said: str, closing: str) -> str | None:
-    """The part of an answer that replaces `old`; None where it is no answer. It is empty where nothing is said, and the
-    instruction asks for removal, or nothing but lines around the selection. `said` begins after the opening."""
+    """The part of an answer that replaces `old`; None where it is no answer. It is empty where removal is asked for and
+    the model says nothing. `said` begins after the opening."""
     code_on = without_prose(request, said)
     code = _in_fences(request, code_on, closing)
     if not code.strip():
         return "" if removes(request.instruction) and (code_on == said or code_on.strip()) else None
     if _is_prose(request, code.strip()):
         return None
-    code = own_code(request, code)
-    if removes(request.instruction) and is_around(request, code):
-        return ""
     indent = indent_of(request)
-    lines = _without_surroundings(request, code).split("\n")
+    lines = _without_surroundings(request, own_code(request, code)).split("\n")
     lines = without_indent("\n".join(lines), common_indent(lines)).split("\n")
     if _indentations(indent + request.old) == {"\t"}:
         lines = _in_tabs(lines)
@@ -96,7 +98,7 @@ def answered(request: FillRequest, said: str, closing: str) -> str | None:
 def without_prose(request: FillRequest, said: str) -> str:
     """An answer, which may be unfinished, from its code on: behind the fence after prose, where that comes first; empty
     where there is none."""
-    begun = said.lstrip("`\n ")
+    begun = _OPENED.sub("", said, count=1)
     if request.language in _PROSE_LANGUAGES or _REFUSAL.match(begun) or not _is_prose(request, begun):
         return said
     for fence in _OPENING.finditer(begun):
@@ -127,7 +129,9 @@ def _in_fences(request: FillRequest, said: str, closing: str) -> str:
 
 def _is_prose(request: FillRequest, code: str) -> bool:
     """Whether an answer is a refusal, or speaks of code, and the selection did not."""
-    told = [_REFUSAL] if request.language in _PROSE_LANGUAGES else [_REFUSAL, _PROSE]
+    # What stands within a line may be text in code.
+    in_line = bool(request.prefix.rpartition("\n")[2].strip())
+    told = [_REFUSAL] if in_line or request.language in _PROSE_LANGUAGES else [_REFUSAL, _PROSE]
     return any(each.match(code) and not each.match(request.old.strip()) for each in told)
 
 

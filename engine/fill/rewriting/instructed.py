@@ -32,7 +32,7 @@ from engine.fill.rewriting.conversation import (
     shown,
     without_prose,
 )
-from engine.fill.rewriting.kept import doubts, lost_names, with_kept
+from engine.fill.rewriting.kept import doubts, kept_alone, lost_names, with_kept
 from engine.fill.rewriting.old_text import OldText
 from engine.fill.rewriting.preview import previewed
 from engine.fill.rewriting.removal import removes_all
@@ -87,7 +87,9 @@ class _Rewrite:
         if says_told(self.talk, text) and APART in text and APART not in self.talk.old:
             return None
         new = answered(self.request, text, self.talk.closing)
-        return new if new is None else with_kept(self.request.old, new, self.request.keep)
+        if new == "":
+            return kept_alone(self.request)
+        return new and with_kept(self.request.old, new, self.request.keep)
 
     def from_selection(self, said: Said) -> Said | None:
         """The beginning of another answer, which starts as the selection does; None where that one did so."""
@@ -156,21 +158,23 @@ def _removed(work: _Rewrite) -> Work[list[Candidate]]:
     """Nothing but what is kept, where the instruction asks for no more, and the file allows it."""
     if not removes_all(work.request.instruction):
         return []
-    text = with_kept(work.request.old, "", work.request.keep)
-    syntax = yield from _syntax(work, text)
-    return [candidate_of(Said(), text, syntax)] if syntax else []
+    text = kept_alone(work.request)
+    syntax = None if text is None else (yield from _syntax(work, text))
+    return [candidate_of(Said(), text or "", syntax)] if syntax else []
 
 
 def _preview(work: _Rewrite) -> Generator[Draft]:
     """What most likely changes first, which then is a part of the draft."""
     talk = work.talk
-    for text, met in previewed(work.model, work.context, talk.old, talk.closing, work.request.instruction):
+    passes = previewed(work.model, work.context, talk.old, talk.closing, work.request.instruction)
+    for number, (text, met) in enumerate(passes):
         work.forwards += 1
         if text != talk.old:
             yield work.draft(shown(work.request, text))
         if met:
             work.old = work.model.tokenize(text + talk.closing)
-        if work.deadline.step_is_done():
+        # The first pass reads the end of the context.
+        if work.deadline.step_is_done(usual=number > 0):
             return
 
 
@@ -184,6 +188,9 @@ def _candidates(work: _Rewrite) -> Work[list[Candidate]]:
         said.append(begun)
         yield from _write(work, begun)
         text = work.answer(said[-1])
+        if text == "" and len(said) > 1:
+            # What the model would not say first is no reason to delete anything.
+            text = None
         if text is not None and text not in refused and text not in found:
             syntax = yield from _syntax(work, text)
             if syntax and text != work.request.old and not lost_names(work.request, text):
@@ -211,19 +218,22 @@ def _syntax(work: _Rewrite, text: str) -> Work[Syntax | None]:
     language = language_of(work.request.language)
     if language is None:
         return "unchecked"
-    (found,) = yield from validated_fills(work.request, language, [text], work.deadline)
-    verdict = found and found.verdict
-    # Checks tell what a text adds to a problem; nothing adds none, though a block needs something in it.
-    return "ok" if verdict and verdict.is_clean and (text or verdict.whole) else None
+    found, before = yield from validated_fills(work.request, language, [text, work.request.old], work.deadline)
+    if not (found and found.verdict and found.verdict.is_clean):
+        return None
+    if text or found.verdict.whole:
+        return "ok"
+    # An empty text has no problems of its own; it breaks what was whole before.
+    return None if before and before.verdict and before.verdict.whole else "ok"
 
 
 def _write(work: _Rewrite, said: Said) -> Generator[Draft]:
     """Add to `said` what the model says, up to the answer's end; yields what there is after each pass."""
     old = OldText(work.old, work.told)
     work.deadline.step_begins()
-    for _ in write_answer(work.model, work.context, said, old, work.is_done):
+    for number, _ in enumerate(write_answer(work.model, work.context, said, old, work.is_done)):
         work.forwards += 1
-        if work.deadline.step_is_done():
+        if work.deadline.step_is_done(usual=number > 0):
             return
         yield _draft(work, said, old)
 

@@ -29,12 +29,18 @@ _SET = re.compile(r"^\s*(?:(?:const|let|var|mut)\s+)*([^\W\d]\w*)\s*(?::[^=\n]+)
 _RETURNING = {"python", "go", "javascript", "typescript", "javascriptreact", "typescriptreact", "java", "c", "cpp"}
 _COMMENT = re.compile(r"\s*(#(?!\s*(define|include|pragma|undef|el|end|if)|!?\[|[^\W\d]\w*\s*[=;(])|//|--\s)")
 """Begins a line that is no code in most languages; `#define`, `#[derive]` and `#private = 1` are."""
+_SLASHED_COMMENT = re.compile(r"\s*(//|--\s)")
+"""The same where `#` begins directives, selectors, headings or private fields."""
+_HASH_IS_CODE = {
+    *("c", "cpp", "csharp", "css", "fsharp", "html", "java", "javascript", "javascriptreact", "less", "markdown"),
+    *("objective-c", "rust", "scss", "swift", "typescript", "typescriptreact"),
+}
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 def lost_names(request: FillRequest, new: str) -> list[str]:
     """Names that `old` defines, the file uses elsewhere, and `new` lacks, unless the instruction speaks of them."""
-    rest, code = f"{request.prefix}\n{request.suffix}", _code(new)
+    rest, code = f"{request.prefix}\n{request.suffix}", _code(request, new)
     defined = dict.fromkeys(_DEFINITION.findall(request.old))
     names = [name for name in defined if _stands_in(name, rest) and not _stands_in(name, code)]
     return [name for name in [*names, *_lost_keywords(request, new, rest)] if not _is_told(name, request)]
@@ -44,11 +50,9 @@ def doubts(request: FillRequest, new: str) -> list[str]:
     """What makes a rewrite less likely to be meant, though nothing in the file forbids it: definitions that other files
     may use get another name, or are there twice, what comes after the selection uses a variable that is set no more,
     nothing is returned any more, names are used that mean nothing, names that the instruction gives are not there,
-    code is only spoken of, lines beside the selection are there twice. Sentences; none where all goes, as was
-    asked for."""
-    if not new:
-        return []
-    code = _code(new)
+    code is only spoken of, lines beside the selection are there twice. Sentences; where all goes, as was asked for,
+    only of variables."""
+    code = _code(request, new)
     gone = [name for name in dict.fromkeys(_DEFINITION.findall(request.old)) if not _stands_in(name, code)]
     rest = _rest_of_block(request)
     unset = [
@@ -56,6 +60,8 @@ def doubts(request: FillRequest, new: str) -> list[str]:
         for name in dict.fromkeys(_SET.findall(request.old))
         if _stands_in(name, rest) and not re.search(rf"\b{name}\b\s*(?:[,:=)\]]|\bin\b)", new)
     ]
+    if not new:
+        return [f"{name} is no longer set." for name in unset if not _is_told(name, request)]
     returns = _stands_in("return", request.old) and not re.search(r"\b(return|yield|raise|throw)\b|=>", new)
     return [
         *(f"{name} is no longer defined." for name in gone if not _is_told(name, request)),
@@ -64,15 +70,16 @@ def doubts(request: FillRequest, new: str) -> list[str]:
         *(["Nothing is returned any more."] if returns and request.language in _RETURNING else []),
         *(f"{name} is not defined." for name in _unknown_names(request, new)),
         *(f"{name} is missing." for name in _missing_names(request, new)),
-        *(["Only comments are left."] if not code and _code(request.old) and not _comments(request) else []),
+        *(["Only comments are left."] if not code and _code(request, request.old) and not _comments(request) else []),
         *(["It says again what stands beside it."] if is_around(request, new) else []),
         *(f"{line.strip()} is new." for line in new.split("\n") if _is_doubtful_import(request, line)),
     ]
 
 
-def _code(text: str) -> str:
+def _code(request: FillRequest, text: str) -> str:
     """Without lines that are comments."""
-    return "\n".join(line for line in text.split("\n") if not _COMMENT.match(line)).strip()
+    comment = _SLASHED_COMMENT if request.language in _HASH_IS_CODE else _COMMENT
+    return "\n".join(line for line in text.split("\n") if not comment.match(line)).strip()
 
 
 def _comments(request: FillRequest) -> bool:
@@ -169,13 +176,24 @@ def _stands_in(name: str, text: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\b", text) is not None
 
 
+def kept_alone(request: FillRequest) -> str | None:
+    """What takes the place of `old` where all goes but the kept spans; None where that has lines which are indented by
+    less than its first one was, or no text."""
+    old, indent = request.old, indent_of(request)
+    stays = sorted({at for low, high in request.keep for at in range(low, min(high, len(old)))})
+    text = "".join(old[at] for at in stays)
+    if not text.strip():
+        return None if text else ""
+    if stays[0] and not text.startswith(indent):
+        return None
+    # The selection's own end of line follows.
+    return text.removeprefix(indent if stays[0] else "").removesuffix("\n" if stays[-1] < len(old) - 1 else "")
+
+
 def with_kept(old: str, new: str, keep: Sequence[tuple[int, int]]) -> str:
     """`new` without those of its changes that touch a kept span of `old`."""
     if not keep:
         return new
-    if not new:
-        stays = sorted({at for low, high in keep for at in range(low, min(high, len(old)))})
-        return "".join(old[at] for at in stays).strip()
     before, after = _PIECE.findall(old), _PIECE.findall(new)
     pieces, at = list[str](), 0
     for kind, first, last, start, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():

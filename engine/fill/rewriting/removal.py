@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 
 _REMOVES = re.compile(
-    r"\b(remov|delet|eras|drop|strip|get(ting)? rid of|entfern|lösch|supprim|enlev|elimin|borr|quita|удал)"
-    r"|删除|删掉|移除|去掉|去除|削除|消し",
+    r"(?:^|[,;.:]|\b(?:please|then|bitte)\b)\s*"
+    r"(?:remove|delete|erase|drop|strip|get rid of|entfern(?:e|en)|lösch(?:e|en)|supprime[rz]?|enl[eè]ve[rz]?|eliminar?"
+    r"|borrar?|quitar?|удали(?:ть)?)\b"
+    r"|\band (?:remove|delete|erase|get rid of)\b|\b(?:entfernen|löschen)\W*$"
+    r"|(?<!不要)(?<!别)(?:删除|删掉|移除|去掉|去除)|削除|消し|取り除",
     re.IGNORECASE,
 )
 _ALL = re.compile(

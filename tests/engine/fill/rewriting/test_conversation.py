@@ -8,6 +8,7 @@ from engine.common.marked import gap_at_markers
 from engine.common.request import FillRequest
 from engine.fill.rewriting.conversation import answered, conversation, is_whole
 from engine.fill.rewriting.own_code import own_code
+from engine.fill.rewriting.removal import removes
 from engine.fill.rewriting.surroundings import surroundings
 
 METHOD = """\
@@ -249,11 +250,51 @@ def test_nothing_is_an_answer_where_removal_is_asked_for(said: str, instruction:
     assert ("leave the block empty" in conversation(request).messages[-1]["content"]) == (new is not None)
 
 
-@pytest.mark.parametrize("said", ["return x", "def f():\n    x = 1", "x = 1"])
-def test_lines_around_it_are_what_is_left_once_it_is_removed(said: str) -> None:
-    marked = "def f():\n    x = 1\n    ▮print(x)\n    print(2)▮\n    return x\n"
-    assert answered(request_of(marked, instruction="Remove the prints"), f"{said}\n```", "\n```") == ""
-    assert answered(request_of(marked, instruction="Do it"), f"{said}\n```", "\n```") is not None
+def test_what_reads_as_the_line_below_it_is_an_answer() -> None:
+    request = request_of("▮print(value.strip())▮\nprint(value)\n", instruction="Remove the strip")
+    assert answered(request, "print(value)\n```", "\n```") == "print(value)"
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        *("Use a dropdown", "Apply dropout 0.1", "implement drag and drop", "Use stripe for payments"),
+        *("use Gaussian elimination", "borrow the string instead of cloning it", "Berechne die Entfernung in Metern"),
+        *("add a delete button", "raise if deleted_at is set", "do not remove anything, only rename x"),
+        *("Simplify, but don't delete the comment", "不要删除注释", ""),
+    ],
+)
+def test_who_speaks_of_removal_need_not_ask_for_it(instruction: str) -> None:
+    assert not removes(instruction)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        *("Remove the prints", "please delete this", "Simplify it and remove the prints", "Get rid of it"),
+        *("Entferne die Ausgaben", "Bitte lösche das", "Die Ausgaben entfernen.", "Supprime les impressions"),
+        *("Elimina los prints", "Удали это", "删除打印", "削除して", "取り除く"),
+    ],
+)
+def test_removal_is_asked_for_in_several_languages(instruction: str) -> None:
+    assert removes(instruction)
+
+
+@pytest.mark.parametrize(
+    ("marked", "language", "said"),
+    [
+        ("const a = ▮`hello ${x}`▮;\n", "javascript", "`Here is ${x}`"),
+        ("▮`hello ${x}`▮\n", "javascript", "`Here is ${x}`"),
+        ('def f():\n    """▮Sum.▮"""\n', "python", "This function is the sum of values."),
+        ("<p>▮The class starts at nine.▮</p>\n", "html", "The class is at ten now."),
+        ("▮This code is sold.▮\n", "tex", "This code is bought."),
+        ("▮ok, err := f()▮\n", "go", "okay, err := f()"),
+        ("▮x = 1▮\n", "python", "certainly = 1"),
+        ("▮x is None▮\n", "python", "below is None"),
+    ],
+)
+def test_code_that_reads_like_prose_is_an_answer(marked: str, language: str, said: str) -> None:
+    assert answered(request_of(marked, language=language), f"{said}\n```", "\n```") == said
 
 
 @pytest.mark.parametrize("said", ["I'm sorry, I can't.", "Here is the code:", "Sure, it is removed.\n```\nDone."])

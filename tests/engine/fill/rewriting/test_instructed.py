@@ -105,6 +105,40 @@ def test_what_is_kept_stays_when_all_goes() -> None:
     assert [each.text for each in filled.candidates] == ["    print(2)\n"]
 
 
+def test_kept_lines_stay_as_they_are_or_all_of_it_does() -> None:
+    """They begin where the selection's first line did; where they stood further left the model is asked."""
+    text = {"prefix": "function f() {\n", "old": "    if (a) {\n        x();\n    }\n", "suffix": "}\n", "language": ""}
+    for kept, texts in (("    }\n", ["    }\n"]), ("        x();\n", ["        x();\n"])):
+        at = text["old"].index(kept)
+        work = request("delete these lines", keep=((at, at + len(kept)),), **text)
+        assert [each.text for each in rewritten(said("nothing"), work).candidates] == texts
+    text = {
+        "prefix": "if (a) {\n",
+        "old": "        x();\n    }\n    keep();\n    y();\n",
+        "suffix": "\n",
+        "language": "",
+    }
+    at, end = text["old"].index("    }"), text["old"].index("    y")
+    work = request("delete these lines", keep=((at, end),), **text)
+    assert all("        }" not in each.text for each in rewritten(said("nothing"), work).candidates)
+
+
+def test_what_is_broken_elsewhere_keeps_nothing_from_going() -> None:
+    text = {"prefix": "def g(:\n\ndef f(value):\n", "old": "    show(value)\n", "suffix": "    return 1\n"}
+    model = said("nothing")
+    assert [each.text for each in rewritten(model, request("remove this", **text)).candidates] == [""]
+    assert not model.trees
+
+
+def test_only_what_the_model_says_first_may_be_nothing() -> None:
+    """Not another way where its answer is doubtful, as it names what is not there."""
+    text = {"prefix": "def f(x):\n", "old": "    z = list(x)\n", "suffix": "    return z\n"}
+    model = Talking(says="z = uniq(x)\n```", instead=(0, "```"), sure=0.6)
+    found = rewritten(model, request("Remove the duplicates", n=3, **text)).candidates
+    assert "" not in [each.text for each in found]
+    assert found
+
+
 def test_what_the_file_needs_does_not_go() -> None:
     only = {"prefix": "def f():\n", "old": "    return 1\n", "suffix": "\n\nf()\n"}
     filled = rewritten(said("pass"), request("remove it", n=1, **only))
