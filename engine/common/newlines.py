@@ -44,8 +44,8 @@ def with_old_line_ends(old: str, new: str, line_end: str) -> str:
 
 
 def emptied(before: str, blank: str, after: str) -> str:
-    """What is left of a selection between two texts once all is taken out but the `blank` text at its ends: whole lines
-    go with their indentation and their ends, and what stood on two lines stays on two."""
+    """What is left of a selection between two texts once its code is gone: whole lines go with their indentation and
+    their ends, and what stood on two lines stays on two. `blank`: the white space at the selection's ends."""
     starts, stops = before[-1:] in ("", "\n", "\r"), after[:1] in ("", "\n", "\r")
     ends = list(LINE_END.finditer(blank))
     if not ends:

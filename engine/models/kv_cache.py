@@ -38,6 +38,8 @@ _SHARE = 0.9
 _SPARE_NBYTES = 512 << 20
 """Bytes of main memory that are left to other programs."""
 _MOST_CPU_NBYTES = 512 << 20
+_EMPTY = 8
+"""Most stores of contexts that no pass has read yet; cancelled requests leave such."""
 
 
 class KeyValues:
@@ -274,7 +276,10 @@ class KVCache:
 
     def trim(self) -> None:
         """Drop the least recently used stores until the budget is kept and main memory is not short; the newest always
-        stays."""
+        stays. Of those that hold nothing, as no pass came, a few are kept."""
+        empty = [store for store in self._stores[:-1] if not store.ids]
+        for store in empty[:-_EMPTY]:
+            self._stores.remove(store)
         while len(self._stores) > 1 and (self.nbytes > self.budget_nbytes or self._is_short()):
             self._stores.pop(0)
 

@@ -18,9 +18,9 @@ _LONG_SYNC = 0.995
 """How likely the next token is the old one, in step with it."""
 _AGAIN = 0.9
 _REPLACED = 0.17
-"""How likely the texts go on together after as many tokens as were written; counted in 32 rewrites, as the others."""
+"""How likely the old text goes on after as many of its tokens as were written anew; counted in 32 rewrites."""
 _OF_SEEN = 0.8
-"""How far repetition is right to be as sure as it is: more is new than in gaps."""
+"""What n-grams say of the next token counts this much: a rewrite says more that is new than a gap does."""
 MET = 3
 """Tokens in a row by which the texts have met again, and most tokens that are taken for one that was replaced."""
 _BACK = 6

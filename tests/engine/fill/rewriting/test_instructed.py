@@ -79,6 +79,7 @@ def test_prose_before_a_fence_is_passed_over_and_not_shown() -> None:
     model = said("Here is the code:\n```python\ndef depth(self):\n    return self.value")
     filled = rewritten(model, request(n=1), drafts)
     assert [each.text for each in filled.candidates] == ["def depth(self):\n        return self.value"]
+    assert drafts
     assert not [draft.text for draft in drafts if "```" in draft.text or "Here is" in draft.text]
 
 

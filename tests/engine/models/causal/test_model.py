@@ -100,6 +100,15 @@ def test_long_contexts_are_read_at_once(model: Causal, monkeypatch: pytest.Monke
     assert rows == [PIECE, 1 + 7]
 
 
+def test_contexts_that_are_never_read_leave_nothing(model: Causal):
+    model.forget()
+    model.read_ahead(some(100))
+    for seed in range(1, 50):
+        model.encode(some(100, seed))
+    assert len(model.cache._stores) < 12
+    assert model.unread(some(100)) == 0
+
+
 def test_what_is_read_ahead_is_read_whole(model: Causal):
     model.forget()
     model.later = some(100)
