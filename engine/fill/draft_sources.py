@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from engine.fill.draft_tree import Following
+from engine.fill.draft_tree import Following, either
 from engine.fill.ngrams import DISCOUNT, NGrams
 
 OF_TEXT, OF_SUFFIX, OF_BEGUN_SUFFIX = 0.75, 0.02, 0.9
@@ -71,10 +71,7 @@ class DraftSources:
                 more.append((token, OF_GUESS * likely))
             elif self._suffix:
                 more.append((self._suffix[0], OF_GUESS * likely))
-        for token, likely in more:
-            # Each of them may be right by itself.
-            found[token] = 1 - (1 - found.get(token, 0.0)) * (1 - likely)
-        return {token: likely for token, likely in found.items() if token not in self._stops}
+        return {token: likely for token, likely in either(found, more).items() if token not in self._stops}
 
     def _suffix_begun(self, written: Sequence[int]) -> int:
         """How many of the last tokens are the suffix's first."""

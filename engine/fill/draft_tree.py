@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.models.base import DraftTree
@@ -96,16 +96,12 @@ def of_drafts(drafts: Sequence[TokenDraft]) -> Following:
     return following
 
 
-def either(one: Following, other: Following) -> Following:
-    """What two sources say, each of which may be right by itself."""
-
-    def following(path: Sequence[int]) -> Mapping[int, float]:
-        found = dict(one(path))
-        for token, likely in other(path).items():
-            found[token] = 1 - (1 - found.get(token, 0.0)) * (1 - likely)
-        return found
-
-    return following
+def either(one: Mapping[int, float], more: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """What several sources say of the next token, each of which may be right by itself."""
+    found = dict(one)
+    for token, likely in more:
+        found[token] = 1 - (1 - found.get(token, 0.0)) * (1 - likely)
+    return found
 
 
 def likeliest(following: Following, most: int = ROWS) -> list[int]:

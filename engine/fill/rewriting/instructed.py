@@ -218,12 +218,13 @@ def _syntax(work: _Rewrite, text: str) -> Work[Syntax | None]:
     language = language_of(work.request.language)
     if language is None:
         return "unchecked"
-    found, before = yield from validated_fills(work.request, language, [text, work.request.old], work.deadline)
+    (found,) = yield from validated_fills(work.request, language, [text], work.deadline)
     if not (found and found.verdict and found.verdict.is_clean):
         return None
     if text or found.verdict.whole:
         return "ok"
     # An empty text has no problems of its own; it breaks what was whole before.
+    (before,) = yield from validated_fills(work.request, language, [work.request.old], work.deadline)
     return None if before and before.verdict and before.verdict.whole else "ok"
 
 

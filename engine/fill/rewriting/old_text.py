@@ -8,7 +8,7 @@ answer may begin or end with.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from engine.fill.draft_tree import ROWS, Following, TokenDraft, either, of_drafts
 from engine.fill.ngrams import NGrams
@@ -110,10 +110,11 @@ class OldText:
         if self.together:
             return drafts
 
-        def repeated(path: Sequence[int]) -> dict[int, float]:
-            return {token: _OF_SEEN * likely for token, likely in seen.after(path).items() if token not in ends}
+        def following(path: Sequence[int]) -> Mapping[int, float]:
+            repeated = seen.after(path).items()
+            return either(drafts(path), ((token, _OF_SEEN * likely) for token, likely in repeated if token not in ends))
 
-        return either(drafts, repeated)
+        return following
 
     def drafts(self) -> list[TokenDraft]:
         """Drafts of the next tokens, from the old text."""
