@@ -25,7 +25,7 @@ from engine.models.canvas_model import CanvasModel
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.oracle.model import Case, Oracle
 from engine.server.scheduler import Scheduler
-from tests.dg_lsp.app.test_server import URI, Session
+from tests.dg_lsp.handlers.test_server import URI, Session
 from tests.engine.processes import home
 from tests.engine.server.test_server import serving
 

@@ -177,8 +177,8 @@ def copied(tmp_path: Path) -> Path:
         ),
         (
             "dg_lsp/handlers/completion.py",
-            "from dg_lsp.app.server import DgServer",
-            r"handlers\.completion imports dg_lsp\.app\.server .*, but app comes after handlers",
+            "from dg_lsp.app.routes import register",
+            r"handlers\.completion imports dg_lsp\.app\.routes .*, but app comes after handlers",
         ),
         (
             "dg_lsp/backend/client.py",

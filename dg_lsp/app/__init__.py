@@ -1,1 +1,1 @@
-"""The server of one editor window, put together from the other packages."""
+"""A session of one editor window: its messages, and which handler answers them."""

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from dg_lsp.app.server import DgServer
 from dg_lsp.handlers import notebooks, text_documents, workspace
 from dg_lsp.handlers.code_action import code_action
 from dg_lsp.handlers.completion import completion
@@ -18,6 +17,7 @@ from dg_lsp.handlers.execute_command import COMMANDS, execute
 from dg_lsp.handlers.inline_completion import inline_completion
 from dg_lsp.handlers.lifecycle import initialize, initialized
 from dg_lsp.handlers.next_edit import next_edit
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.handlers.status import set_enabled, status
 from dg_lsp.protocol.initialize import ACTION_KINDS
 from dg_lsp.protocol.messages import DID_FOCUS, INLINE_EDIT, SET_ENABLED, STATUS

@@ -17,8 +17,8 @@ from typing import BinaryIO
 import psutil
 
 from dg_lsp.app.routes import register
-from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import Launch
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.framing import Outbox
 
 WAITING_MESSAGES = 256

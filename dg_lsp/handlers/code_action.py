@@ -19,7 +19,7 @@ from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import position_at, range_of, span_of
 from dg_lsp.edits.analyses import errors_in
 from dg_lsp.edits.rewrites import REWRITES, TITLES, fix_instruction, fix_title, reported
-from dg_lsp.handlers.session import EditorSession
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.initialize import ACTION_KINDS, FILL_HERE, FIX, REWRITE_SELECTION
 from dg_lsp.protocol.params import CodeActionContext, CodeActionParams
 from engine.common.analysis import Analysis
@@ -28,7 +28,7 @@ REWRITE_KIND, FIX_KIND, FIX_ALL_KIND = ACTION_KINDS
 _converter = get_converter()
 
 
-async def code_action(ls: EditorSession, params: CodeActionParams) -> list[CodeAction]:
+async def code_action(ls: DgServer, params: CodeActionParams) -> list[CodeAction]:
     snapshot = await ls.projects.snapshot(params.text_document.uri)
     if snapshot is None or snapshot.policy.off:
         return []
@@ -43,7 +43,7 @@ async def code_action(ls: EditorSession, params: CodeActionParams) -> list[CodeA
     return [action for action in found if is_wanted(str(action.kind), params.context)]
 
 
-def _rewrite(ls: EditorSession, snapshot: Snapshot, start: int, end: int) -> Iterator[CodeAction]:
+def _rewrite(ls: DgServer, snapshot: Snapshot, start: int, end: int) -> Iterator[CodeAction]:
     if snapshot.text[start:end].strip():
         deaf = " (the model follows no instructions)" if ls.resident.instructions is False else ""
         span = range_of(snapshot.lines, start, end, snapshot.encoding)
@@ -51,9 +51,7 @@ def _rewrite(ls: EditorSession, snapshot: Snapshot, start: int, end: int) -> Ite
         yield _action(f"Rewrite selection{deaf}", REWRITE_KIND, REWRITE_SELECTION, snapshot, range=span, **choose)
 
 
-def _told(
-    ls: EditorSession, snapshot: Snapshot, start: int, end: int, context: CodeActionContext
-) -> Iterator[CodeAction]:
+def _told(ls: DgServer, snapshot: Snapshot, start: int, end: int, context: CodeActionContext) -> Iterator[CodeAction]:
     """The user's own rewrites of a selection, and what other servers report in it as something to be fixed."""
     if not ls.resident.instructions:
         return
@@ -79,7 +77,7 @@ def _rewriting(title: str, kind: str, snapshot: Snapshot, span: Range, instructi
 
 
 async def _found(
-    ls: EditorSession, snapshot: Snapshot, start: int, end: int, context: CodeActionContext
+    ls: DgServer, snapshot: Snapshot, start: int, end: int, context: CodeActionContext
 ) -> list[CodeAction]:
     if not any(is_wanted(kind, context) for kind in ACTION_KINDS):
         return []

@@ -18,7 +18,7 @@ from dg_lsp.documents.gap import CursorGap, gap_at
 from dg_lsp.documents.positions import offset_at, range_of
 from dg_lsp.handlers.inline_completion import on_accepted
 from dg_lsp.handlers.menu import ItemInsertion
-from dg_lsp.handlers.session import EditorSession
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.initialize import NAME
 from dg_lsp.protocol.params import CompletionParams
 from dg_lsp.suggest.suggester import MENU
@@ -29,7 +29,7 @@ LONGEST_LABEL = 60
 _MEANT_IN_SNIPPETS = re.compile(r"[\\$}]")
 
 
-async def completion(ls: EditorSession, params: CompletionParams) -> CompletionList | None:
+async def completion(ls: DgServer, params: CompletionParams) -> CompletionList | None:
     """One item at most: sorted last, never preselected, and requested again as the user types. None where suggestions
     do not go into the menu."""
     snapshot = ls.documents.get(params.text_document.uri)

@@ -34,7 +34,7 @@ from dg_lsp.edits.edits import (
 )
 from dg_lsp.edits.rewrites import IMPROVE, choices
 from dg_lsp.edits.workspace_edits import workspace_edit
-from dg_lsp.handlers.session import EditorSession
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.arguments import FillHereArguments, FixArguments, RewriteArguments, argument
 from dg_lsp.protocol.initialize import FILL_HERE, FIX, REWRITE, REWRITE_SELECTION
 from dg_lsp.protocol.messages import DRAFT
@@ -50,7 +50,7 @@ _APPLIED_S = 600.0
 _converter = get_converter()
 
 
-async def rewrite(ls: EditorSession, params: ExecuteCommandParams, *, n: int, apply: bool) -> dict[str, Any]:
+async def rewrite(ls: DgServer, params: ExecuteCommandParams, *, n: int, apply: bool) -> dict[str, Any]:
     """Rewrite a selection; up to `n` candidates unless the arguments give another number."""
     given = _given(RewriteArguments, params)
 
@@ -93,7 +93,7 @@ async def rewrite(ls: EditorSession, params: ExecuteCommandParams, *, n: int, ap
     return await _answered(ls, params, given, edit, apply=apply)
 
 
-async def _chosen(ls: EditorSession, snapshot: Snapshot, start: int, end: int) -> str | None:
+async def _chosen(ls: DgServer, snapshot: Snapshot, start: int, end: int) -> str | None:
     """The instruction that the user chooses; None: none. Raises EngineFailure."""
     found = choices(snapshot, (await ls.analyses.at(snapshot, end, start)).rewrites)
     if len(found) == 1:
@@ -122,7 +122,7 @@ def _kept(snapshot: Snapshot, what: Range | int) -> tuple[int, int]:
     return span_of(snapshot.lines, what, snapshot.encoding)
 
 
-async def fix(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
+async def fix(ls: DgServer, params: ExecuteCommandParams) -> dict[str, Any]:
     """Fix the syntax in a range or a document."""
     given = _given(FixArguments, params)
 
@@ -150,14 +150,14 @@ def _too_long(snapshot: Snapshot) -> str:
     return f"This document has {length:,} characters; the limit for this command is {LARGEST_CHARS:,}."
 
 
-def _not_ready(ls: EditorSession) -> str:
+def _not_ready(ls: DgServer) -> str:
     """A sentence if the engine is not ready; empty if it is."""
     if ls.resident.is_ready:
         return ""
     return ls.resident.client.state.message or "The engine is not ready: run `dg-lsp doctor`."
 
 
-async def fill_here(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
+async def fill_here(ls: DgServer, params: ExecuteCommandParams) -> dict[str, Any]:
     """Fill in the placeholder at a position, or at several positions."""
     given = _given(FillHereArguments, params)
 
@@ -177,7 +177,7 @@ async def fill_here(ls: EditorSession, params: ExecuteCommandParams) -> dict[str
     return await _answered(ls, params, given, edit, apply=given.apply)
 
 
-EDIT_COMMANDS: dict[str, Callable[[EditorSession, ExecuteCommandParams], Awaitable[dict[str, Any]]]] = {
+EDIT_COMMANDS: dict[str, Callable[[DgServer, ExecuteCommandParams], Awaitable[dict[str, Any]]]] = {
     REWRITE_SELECTION: partial(rewrite, n=1, apply=True),
     REWRITE: partial(rewrite, n=CANDIDATES, apply=False),
     FIX: fix,
@@ -186,7 +186,7 @@ EDIT_COMMANDS: dict[str, Callable[[EditorSession, ExecuteCommandParams], Awaitab
 
 
 async def _answered(
-    ls: EditorSession,
+    ls: DgServer,
     params: ExecuteCommandParams,
     given: Given,
     edit_for: Callable[[Snapshot], Awaitable[EditRequest | str]],
@@ -218,7 +218,7 @@ async def _answered(
 
 
 async def _run_edit(
-    ls: EditorSession, params: ExecuteCommandParams, given: Given, edit: EditRequest, followed: Followed
+    ls: DgServer, params: ExecuteCommandParams, given: Given, edit: EditRequest, followed: Followed
 ) -> EditOutcome:
     work = ls.edits.ask(edit, _drafts(ls, given.draft_token))
     try:
@@ -230,13 +230,13 @@ async def _run_edit(
     return ls.edits.outcome(edit, followed, filled)
 
 
-def _drafts(ls: EditorSession, token: int | str | None) -> Callable[[Draft], None] | None:
+def _drafts(ls: DgServer, token: int | str | None) -> Callable[[Draft], None] | None:
     if token is None:
         return None
     return lambda draft: ls.rpc.notify(DRAFT, {"token": token, "step": draft.step, "text": draft.text})
 
 
-def _answer(ls: EditorSession, outcome: EditOutcome) -> dict[str, Any]:
+def _answer(ls: DgServer, outcome: EditOutcome) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "version": outcome.snapshot and outcome.snapshot.version,
         "candidates": [_candidate(ls, outcome, each) for each in outcome.proposals],
@@ -244,7 +244,7 @@ def _answer(ls: EditorSession, outcome: EditOutcome) -> dict[str, Any]:
     return answer | ({"message": outcome.message} if outcome.message else {})
 
 
-def _candidate(ls: EditorSession, outcome: EditOutcome, proposal: Proposal) -> dict[str, Any]:
+def _candidate(ls: DgServer, outcome: EditOutcome, proposal: Proposal) -> dict[str, Any]:
     return {
         "text": proposal.text,
         "confidence": proposal.candidate.confidence,
@@ -253,7 +253,7 @@ def _candidate(ls: EditorSession, outcome: EditOutcome, proposal: Proposal) -> d
     }
 
 
-def _edit(ls: EditorSession, outcome: EditOutcome, proposal: Proposal) -> Any:
+def _edit(ls: DgServer, outcome: EditOutcome, proposal: Proposal) -> Any:
     assert outcome.snapshot
     return workspace_edit(outcome.snapshot, proposal.replacements, _label(outcome), ls.client_capabilities)
 
@@ -262,7 +262,7 @@ def _label(outcome: EditOutcome) -> str:
     return f"Edited by {outcome.model}"
 
 
-async def _applied(ls: EditorSession, given: Given, outcome: EditOutcome) -> dict[str, Any]:
+async def _applied(ls: DgServer, given: Given, outcome: EditOutcome) -> dict[str, Any]:
     applied, message = False, outcome.message
     if outcome.proposals:
         params = ApplyWorkspaceEditParams(edit=_edit(ls, outcome, outcome.proposals[0]), label=_label(outcome))

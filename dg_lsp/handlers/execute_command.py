@@ -10,12 +10,12 @@ from pygls.exceptions import JsonRpcInvalidParams
 from dg_lsp.handlers.edit_commands import EDIT_COMMANDS
 from dg_lsp.handlers.next_edit import dismiss
 from dg_lsp.handlers.pull import pull
-from dg_lsp.handlers.session import EditorSession
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.initialize import ACCEPTED, DISMISS_EDIT, PULL
 from dg_lsp.protocol.params import ExecuteCommandParams
 
 
-async def execute(ls: EditorSession, params: ExecuteCommandParams) -> Any:
+async def execute(ls: DgServer, params: ExecuteCommandParams) -> Any:
     """Run a command. Raises JsonRpcInvalidParams for an unknown one."""
     command = COMMANDS.get(params.command)
     if command is None:
@@ -23,7 +23,7 @@ async def execute(ls: EditorSession, params: ExecuteCommandParams) -> Any:
     return await command(ls, params)
 
 
-async def accepted(ls: EditorSession, params: ExecuteCommandParams) -> None:
+async def accepted(ls: DgServer, params: ExecuteCommandParams) -> None:
     """The editor inserted a suggestion."""
     match params.arguments:
         case [{"id": int(id_)}, *_]:
@@ -32,7 +32,7 @@ async def accepted(ls: EditorSession, params: ExecuteCommandParams) -> None:
             pass
 
 
-COMMANDS: dict[str, Callable[[EditorSession, ExecuteCommandParams], Awaitable[Any]]] = {
+COMMANDS: dict[str, Callable[[DgServer, ExecuteCommandParams], Awaitable[Any]]] = {
     ACCEPTED: accepted,
     DISMISS_EDIT: dismiss,
     PULL: pull,

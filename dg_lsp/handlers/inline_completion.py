@@ -11,14 +11,14 @@ from lsprotocol.types import (
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.gap import CursorGap, Selected, gap_at
 from dg_lsp.documents.positions import offset_at, range_of, span_of
-from dg_lsp.handlers.session import EditorSession
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.initialize import ACCEPTED
 from dg_lsp.protocol.params import InlineCompletionParams
 from dg_lsp.suggest.suggester import INLINE
 from dg_lsp.suggest.suggestions import Remainder
 
 
-async def inline_completion(ls: EditorSession, params: InlineCompletionParams) -> InlineCompletionList | None:
+async def inline_completion(ls: DgServer, params: InlineCompletionParams) -> InlineCompletionList | None:
     """Ghost text: at most one item for an automatic request, several if the user requested it."""
     snapshot = await ls.projects.snapshot(params.text_document.uri)
     if snapshot is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import offset_at, range_of
-from dg_lsp.handlers.session import EditorSession
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.initialize import ACCEPTED
 from dg_lsp.protocol.messages import InlineEditParams
 from dg_lsp.protocol.params import ExecuteCommandParams
@@ -16,7 +16,7 @@ from dg_lsp.suggest.next_edits import EditPlace
 NOTHING: dict[str, Any] = {"edits": []}
 
 
-async def next_edit(ls: EditorSession, params: InlineEditParams) -> dict[str, Any]:
+async def next_edit(ls: DgServer, params: InlineEditParams) -> dict[str, Any]:
     """At most one edit; never null. None where the client's version of the document differs from ours."""
     document = params.text_document
     snapshot = await ls.projects.snapshot(document.uri)
@@ -46,7 +46,7 @@ def _edit(snapshot: Snapshot, place: EditPlace) -> dict[str, Any]:
     }
 
 
-async def dismiss(ls: EditorSession, params: ExecuteCommandParams) -> None:
+async def dismiss(ls: DgServer, params: ExecuteCommandParams) -> None:
     """The user dismissed the edit that was shown."""
     match params.arguments:
         case [{"edit": int(id_)}, *_]:

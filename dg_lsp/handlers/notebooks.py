@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from lsprotocol.types import NotebookCellKind
 
 from dg_lsp.documents.notebooks import NotebookCell, UnknownCells
-from dg_lsp.handlers.session import EditorSession
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.params import (
     DidChangeNotebookDocumentParams,
     DidCloseNotebookDocumentParams,
@@ -17,7 +17,7 @@ from dg_lsp.protocol.params import (
 )
 
 
-async def did_open(ls: EditorSession, params: DidOpenNotebookDocumentParams) -> None:
+async def did_open(ls: DgServer, params: DidOpenNotebookDocumentParams) -> None:
     """Open a notebook; an open one of the same URI is replaced."""
     notebook = params.notebook_document
     _close(ls, notebook.uri)
@@ -27,7 +27,7 @@ async def did_open(ls: EditorSession, params: DidOpenNotebookDocumentParams) -> 
     ls.in_background(ls.projects.look(notebook.uri))
 
 
-async def did_change(ls: EditorSession, params: DidChangeNotebookDocumentParams) -> None:
+async def did_change(ls: DgServer, params: DidChangeNotebookDocumentParams) -> None:
     """Apply a change. If that fails, the notebook's text and order are forgotten and requested again."""
     uri, cells = params.notebook_document.uri, params.change.cells
     if cells is None:
@@ -45,12 +45,12 @@ async def did_change(ls: EditorSession, params: DidChangeNotebookDocumentParams)
         ls.change(content.document.uri, content.document.version, content.changes.events)
 
 
-async def did_close(ls: EditorSession, params: DidCloseNotebookDocumentParams) -> None:
+async def did_close(ls: DgServer, params: DidCloseNotebookDocumentParams) -> None:
     _close(ls, params.notebook_document.uri, (cell.uri for cell in params.cell_text_documents))
     ls.projects.forget(params.notebook_document.uri)
 
 
-def _rearrange(ls: EditorSession, uri: str, cells: NotebookDocumentCellChanges) -> None:
+def _rearrange(ls: DgServer, uri: str, cells: NotebookDocumentCellChanges) -> None:
     """Update which cells there are, their order and their kinds."""
     before = ls.documents.cells(uri)
     if cells.structure:
@@ -65,7 +65,7 @@ def _rearrange(ls: EditorSession, uri: str, cells: NotebookDocumentCellChanges) 
         ls.suggester.rearranged(before)
 
 
-def _close(ls: EditorSession, uri: str, cells: Iterable[str] = ()) -> None:
+def _close(ls: DgServer, uri: str, cells: Iterable[str] = ()) -> None:
     closed = dict.fromkeys((*ls.documents.cells(uri), *cells))
     ls.documents.close_notebook(uri)
     for cell in closed:

@@ -13,7 +13,7 @@ from dg_lsp.backend.client import EngineFailure
 from dg_lsp.backend.connection import started
 from dg_lsp.backend.launch import begin_restart
 from dg_lsp.backend.resident import Resident
-from dg_lsp.handlers.session import EditorSession
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.params import ExecuteCommandParams
 from dg_lsp.protocol.progress import Report
 from engine.common.processes import neutral_dir, python_module
@@ -22,7 +22,7 @@ _USUAL = "coder-1.5b"
 _PROGRESS = re.compile(r"([0-9]{1,3})% (.*)")
 
 
-async def pull(ls: EditorSession, params: ExecuteCommandParams) -> dict[str, Any]:
+async def pull(ls: DgServer, params: ExecuteCommandParams) -> dict[str, Any]:
     """Download the model that the arguments name, else the usual coder; tells the user what became of it."""
     model = _named(params.arguments)
     report = Report()

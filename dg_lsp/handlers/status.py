@@ -11,11 +11,11 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from dg_lsp.backend.client import EngineFailure
 from dg_lsp.documents.documents import NOT_OPEN
-from dg_lsp.handlers.session import EditorSession
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.messages import SetEnabledParams, StatusParams
 
 
-async def status(ls: EditorSession, params: StatusParams | None) -> dict[str, Any]:
+async def status(ls: DgServer, params: StatusParams | None) -> dict[str, Any]:
     """The state of the server, the document and the engine. The client is notified of changes from now on."""
     ls.editor.wants_status = True
     params = params or StatusParams()
@@ -38,7 +38,7 @@ async def status(ls: EditorSession, params: StatusParams | None) -> dict[str, An
     return account
 
 
-async def set_enabled(ls: EditorSession, params: SetEnabledParams) -> dict[str, Any]:
+async def set_enabled(ls: DgServer, params: SetEnabledParams) -> dict[str, Any]:
     """Switch suggestions on or off; the answer is that of `dg/status`."""
     try:
         ls.configuration.switch(enabled=params.enabled, language=params.language, folder=params.folder)
@@ -50,7 +50,7 @@ async def set_enabled(ls: EditorSession, params: SetEnabledParams) -> dict[str, 
     return _account(ls)
 
 
-def _account(ls: EditorSession) -> dict[str, Any]:
+def _account(ls: DgServer) -> dict[str, Any]:
     counts = {
         **dataclasses.asdict(ls.suggester.counts),
         "sent": ls.in_flight.sent,

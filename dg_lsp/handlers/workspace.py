@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dg_lsp.handlers.session import EditorSession
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.params import DidChangeConfigurationParams, DidChangeWorkspaceFoldersParams
 
 
-async def did_change_configuration(ls: EditorSession, params: DidChangeConfigurationParams) -> None:
+async def did_change_configuration(ls: DgServer, params: DidChangeConfigurationParams) -> None:
     """Apply the editor's new settings; request them from the editor where the notification holds none."""
     if params.settings:
         ls.configuration.change(params.settings)
@@ -15,13 +15,13 @@ async def did_change_configuration(ls: EditorSession, params: DidChangeConfigura
         ls.in_background(ls.pull_configuration())
 
 
-async def did_change_folders(ls: EditorSession, params: DidChangeWorkspaceFoldersParams) -> None:
+async def did_change_folders(ls: DgServer, params: DidChangeWorkspaceFoldersParams) -> None:
     event = params.event
     ls.configuration.change_folders([each.uri for each in event.added], [each.uri for each in event.removed])
     ls.projects.forget_all()
     ls.index.look_anew()
 
 
-async def did_change_watched_files(ls: EditorSession, params: object) -> None:
+async def did_change_watched_files(ls: DgServer, params: object) -> None:
     ls.projects.look_anew()
     ls.index.look_anew()

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from dg_lsp.app.routes import register
-from dg_lsp.app.server import DgServer
 from dg_lsp.app.standard_io import begin_engine
 from dg_lsp.backend.client import Launch
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.framing import frame, messages
 from dg_lsp.protocol.initialize import answer_to, capabilities
 from engine.common.json_values import read_json

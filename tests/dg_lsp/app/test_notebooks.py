@@ -11,7 +11,7 @@ import pytest
 from dg_lsp.config.exclusion import Exclusions
 from dg_lsp.documents.gap import gap_at, window
 from dg_lsp.documents.notebooks import NOTHING_AROUND, Notebooks
-from tests.dg_lsp.app.test_server import Session
+from tests.dg_lsp.handlers.test_server import Session
 
 pytestmark = pytest.mark.asyncio
 

@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from dg_lsp.app.server import DgServer
 from dg_lsp.config import looking
 from dg_lsp.config.exclusion import Seen
 from dg_lsp.config.looking import AT_ONCE, LOOK_AGAIN_S, TRUSTED_S, Looking
 from dg_lsp.documents.documents import REMEMBERED_AFTER_CLOSING
-from tests.dg_lsp.app.test_server import URI, Session
+from dg_lsp.handlers.server import DgServer
+from tests.dg_lsp.handlers.test_server import URI, Session
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from dg_lsp.backend.client import EngineClient, EngineFailure, Launch
 from dg_lsp.backend.resident import Resident
 from dg_lsp.backend.status import StatusBoard
 from dg_lsp.handlers.pull import pull, put_to_use
-from dg_lsp.handlers.session import EditorSession
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.params import ExecuteCommandParams
 from dg_lsp.protocol.progress import ProgressBars
 from engine.models.checkpoints.coders import CODERS
@@ -34,7 +34,7 @@ class Client:
         self.bars: list[Any] = []
         self._tasks = set[asyncio.Task[None]]()
         working = ProgressBars(Progress(self), lambda work: self._tasks.add(asyncio.create_task(work)), lambda: True)  # type: ignore[arg-type]
-        self.session = cast(EditorSession, SimpleNamespace(working=working, window_show_message=self.tell))
+        self.session = cast(DgServer, SimpleNamespace(working=working, window_show_message=self.tell))
 
     async def send_request_async(self, method: str, params: Any) -> None: ...
 

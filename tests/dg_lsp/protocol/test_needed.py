@@ -9,7 +9,7 @@ import pytest
 from lsprotocol.types import ApplyWorkspaceEditParams, RegistrationParams, WorkspaceEdit
 
 from dg_lsp.protocol.lenience import TriggerKinds
-from tests.dg_lsp.app.test_server import URI, Session
+from tests.dg_lsp.handlers.test_server import URI, Session
 
 PLACE = {"line": 0, "character": 0}
 SPAN = {"start": PLACE, "end": {"line": 0, "character": 5}}

@@ -14,13 +14,13 @@ from lsprotocol.types import METHOD_TO_TYPES, Position, message_direction
 from pygls.exceptions import JsonRpcException
 
 from dg_lsp.app.routes import register
-from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import Launch
+from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.lenience import needed
 from dg_lsp.protocol.messages import NOTIFICATIONS
 from dg_lsp.protocol.rpc import Rpc
 from engine.common.json_values import read_json
-from tests.dg_lsp.app.test_server import Session
+from tests.dg_lsp.handlers.test_server import Session
 
 any_text = st.text(st.sampled_from("ab\ud83d\ude0b😋") | st.characters())
 

@@ -25,7 +25,7 @@ from engine.server.http import listener as listener_module
 from engine.server.http.app import shown_name
 from engine.server.http.bodies import CompletionBody, read_body
 from engine.server.settings import HttpBounds, Limits
-from tests.dg_lsp.app.test_server import Session
+from tests.dg_lsp.handlers.test_server import Session
 from tests.engine.processes import Home, running, wait_until
 from tests.engine.server.http.asking import AFTER, ANSWER, BEFORE, LINES, LONG, Client, http_server
 from tests.test_key_path import ask

@@ -14,7 +14,6 @@ from lsprotocol.types import TextDocumentItem
 
 from dg_lsp.app import session as session_module
 from dg_lsp.app.routes import register
-from dg_lsp.app.server import DgServer
 from dg_lsp.backend.client import EngineFailure, Launch
 from dg_lsp.backend.resident import Resident
 from dg_lsp.backend.status import StatusBoard
@@ -22,6 +21,7 @@ from dg_lsp.backend.timeouts import Timeouts
 from dg_lsp.config.settings import CPU_DEADLINE_MS, GPU_DEADLINE_MS
 from dg_lsp.documents import documents
 from dg_lsp.edits.analyses import NOTHING
+from dg_lsp.handlers.server import DgServer
 from engine.common.analysis import Analysis, SyntaxErrorRegion
 from engine.common.json_values import UNREADABLE, read_json
 from engine.common.messages import EngineState, Notice

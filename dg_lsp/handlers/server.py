@@ -1,4 +1,4 @@
-"""The language server of one editor window. Its handlers are in `dg_lsp/handlers/`."""
+"""The language server of one editor window: what its handlers, in the files beside this one, act on."""
 
 from __future__ import annotations
 
