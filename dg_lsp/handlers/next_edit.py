@@ -9,8 +9,7 @@ from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import offset_at, range_of
 from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.initialize import ACCEPTED
-from dg_lsp.protocol.messages import InlineEditParams
-from dg_lsp.protocol.params import ExecuteCommandParams
+from dg_lsp.protocol.params import ExecuteCommandParams, InlineEditParams
 from dg_lsp.suggest.next_edits import EditPlace
 
 NOTHING: dict[str, Any] = {"edits": []}

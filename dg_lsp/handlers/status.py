@@ -12,7 +12,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from dg_lsp.backend.client import EngineFailure
 from dg_lsp.documents.documents import NOT_OPEN
 from dg_lsp.handlers.server import DgServer
-from dg_lsp.protocol.messages import SetEnabledParams, StatusParams
+from dg_lsp.protocol.params import SetEnabledParams, StatusParams
 
 
 async def status(ls: DgServer, params: StatusParams | None) -> dict[str, Any]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dg_lsp.handlers.server import DgServer
-from dg_lsp.protocol.messages import FocusParams
-from dg_lsp.protocol.params import DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams
+from dg_lsp.protocol.params import (
+    DidChangeTextDocumentParams,
+    DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams,
+    FocusParams,
+)
 
 
 async def did_open(ls: DgServer, params: DidOpenTextDocumentParams) -> None:

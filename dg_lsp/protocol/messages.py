@@ -1,4 +1,4 @@
-"""The messages of this server that are not in the Language Server Protocol.
+"""The messages of this server that are not in the Language Server Protocol; their parameters are in `params`.
 
 `dg/status` (request): the state, for a document if one is given. `dg/status` (notification to the client): the state
 changed; sent to clients that announce `experimental: {"dgStatus": true}` or have sent the request once. `dg/draft`
@@ -18,11 +18,6 @@ answered like `dg/status`.
 
 from __future__ import annotations
 
-from lsprotocol.types import InlineCompletionTriggerKind, Position, TextDocumentIdentifier
-from msgspec import Struct
-
-from dg_lsp.protocol.lenience import Loose
-
 STATUS = "dg/status"
 SET_ENABLED = "dg/setEnabled"
 DRAFT = "dg/draft"
@@ -31,42 +26,5 @@ REOPEN = "dg/reopen"
 INLINE_EDIT = "textDocument/copilotInlineEdit"
 DID_FOCUS = "textDocument/didFocus"
 DID_CHANGE_STATUS = "didChangeStatus"
-
-
-class StatusParams(Struct, frozen=True):
-    uri: Loose[str | None] = None
-    engine: Loose[bool] = False
-    """Also query the engine's status."""
-
-
-class SetEnabledParams(Struct, frozen=True):
-    """A switch. Without language and folder: for everything; with both: for that language in that folder."""
-
-    enabled: bool
-    language: str | None = None
-    folder: str | None = None
-    """Its URI."""
-
-
-class InlineEditDocument(Struct, frozen=True):
-    uri: str
-    version: Loose[int | None] = None
-
-
-class InlineEditContext(Struct, frozen=True, rename="camel"):
-    trigger_kind: Loose[int] = InlineCompletionTriggerKind.Automatic
-
-
-class InlineEditParams(Struct, frozen=True, rename="camel"):
-    text_document: InlineEditDocument
-    position: Position
-    context: Loose[InlineEditContext | None] = None
-
-
-class FocusParams(Struct, frozen=True, rename="camel"):
-    text_document: Loose[TextDocumentIdentifier | None] = None
-    """None: no document has the focus."""
-
-
 NOTIFICATIONS = frozenset({DID_FOCUS})
 """The messages from above that get no answer."""

@@ -10,20 +10,21 @@ from typing import Any
 
 import msgspec
 from lsprotocol import types
-from lsprotocol.types import CodeActionTriggerKind, InlineCompletionTriggerKind, Position, Range, TextDocumentIdentifier
+from lsprotocol.types import (
+    CancelParams,
+    CodeActionTriggerKind,
+    InlineCompletionTriggerKind,
+    MessageActionItem,
+    NotebookDocumentIdentifier,
+    Position,
+    Range,
+    TextDocumentIdentifier,
+    WorkDoneProgressCancelParams,
+)
 from msgspec import Struct
 
 from dg_lsp.protocol.lenience import Loose
-from dg_lsp.protocol.messages import (
-    DID_FOCUS,
-    INLINE_EDIT,
-    SET_ENABLED,
-    STATUS,
-    FocusParams,
-    InlineEditParams,
-    SetEnabledParams,
-    StatusParams,
-)
+from dg_lsp.protocol.messages import DID_FOCUS, INLINE_EDIT, SET_ENABLED, STATUS
 
 
 class _Params(Struct, frozen=True, rename="camel", kw_only=True):
@@ -88,10 +89,6 @@ class NotebookCellItem(_Params, frozen=True, kw_only=True):
 class NotebookDocument(_Params, frozen=True, kw_only=True):
     uri: str
     cells: list[NotebookCellItem]
-
-
-class NotebookDocumentIdentifier(_Params, frozen=True, kw_only=True):
-    uri: str
 
 
 class DidOpenNotebookDocumentParams(_Params, frozen=True, kw_only=True):
@@ -199,14 +196,6 @@ class ExecuteCommandParams(_Params, frozen=True, kw_only=True):
     work_done_token: Loose[int | str | None] = None
 
 
-class CancelParams(_Params, frozen=True, kw_only=True):
-    id: int | str
-
-
-class WorkDoneProgressCancelParams(_Params, frozen=True, kw_only=True):
-    token: int | str
-
-
 class SetTraceParams(_Params, frozen=True, kw_only=True):
     value: Any = None
 
@@ -216,8 +205,30 @@ class ApplyWorkspaceEditResult(_Params, frozen=True, kw_only=True):
     failure_reason: Loose[str | None] = None
 
 
-class MessageActionItem(_Params, frozen=True, kw_only=True):
-    title: str
+class StatusParams(_Params, frozen=True, kw_only=True):
+    uri: Loose[str | None] = None
+    engine: Loose[bool] = False
+    """Also query the engine's status."""
+
+
+class SetEnabledParams(_Params, frozen=True, kw_only=True):
+    """A switch. Without language and folder: for everything; with both: for that language in that folder."""
+
+    enabled: bool
+    language: str | None = None
+    folder: str | None = None
+    """Its URI."""
+
+
+class InlineEditParams(_Params, frozen=True, kw_only=True):
+    text_document: VersionedTextDocumentIdentifier
+    position: Position
+    context: Loose[InlineCompletionContext | None] = None
+
+
+class FocusParams(_Params, frozen=True, kw_only=True):
+    text_document: Loose[TextDocumentIdentifier | None] = None
+    """None: no document has the focus."""
 
 
 PARAMS: dict[str, Any] = {
