@@ -32,42 +32,12 @@ BLOCKS = {
     "Q6_K": (256, 210),
 }
 """For each type that can be read: numbers of a block, and bytes of a block."""
-_TYPES = {
-    0: "F32",
-    1: "F16",
-    2: "Q4_0",
-    3: "Q4_1",
-    6: "Q5_0",
-    7: "Q5_1",
-    8: "Q8_0",
-    12: "Q4_K",
-    13: "Q5_K",
-    14: "Q6_K",
-    30: "BF16",
-}
-_UNREAD_TYPES = {
-    10: "Q2_K",
-    11: "Q3_K",
-    15: "Q8_K",
-    16: "IQ2_XXS",
-    17: "IQ2_XS",
-    18: "IQ3_XXS",
-    19: "IQ1_S",
-    20: "IQ4_NL",
-    21: "IQ3_S",
-    22: "IQ2_S",
-    23: "IQ4_XS",
-    24: "I8",
-    25: "I16",
-    26: "I32",
-    27: "I64",
-    28: "F64",
-    29: "IQ1_M",
-    34: "TQ1_0",
-    35: "TQ2_0",
-    39: "MXFP4",
-    40: "NVFP4",
-}
+_IN_ORDER = """
+F32 F16 Q4_0 Q4_1 4 5 Q5_0 Q5_1 Q8_0 Q8_1 Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ2_XXS IQ2_XS IQ3_XXS IQ1_S IQ4_NL IQ3_S IQ2_S
+IQ4_XS I8 I16 I32 I64 F64 IQ1_M BF16 31 32 33 TQ1_0 TQ2_0 36 37 38 MXFP4 NVFP4
+"""
+"""ggml's types; a number stands for one that is no more."""
+_TYPES = dict(enumerate(_IN_ORDER.split()))
 _SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 _STRING, _ARRAY = 8, 9
 _MAGIC, _VERSIONS = b"GGUF", (2, 3)
@@ -198,10 +168,10 @@ class _Header:
             raise self._damaged(f"{name[:80]!r} has {dimensions} dimensions")
         shape = tuple(reversed([self._number("<Q") for _ in range(dimensions)]))
         kind, offset = self._number("<I"), self._number("<Q")
-        dtype = _TYPES.get(kind)
-        if dtype is None:
+        dtype = _TYPES.get(kind, str(kind))
+        if dtype not in BLOCKS:
             raise ModelError(
-                f"{name[:80]} of {self._path} is of the type {_UNREAD_TYPES.get(kind, kind)}, which dg-lsp can't read: "
+                f"{name[:80]} of {self._path} is of the type {dtype}, which dg-lsp can't read: "
                 "take a file in Q4_K_M, Q8_0 or another of " + ", ".join(BLOCKS) + "."
             )
         tensor = TensorHeader(name=name, dtype=dtype, shape=shape, file=self._path, offset=offset)

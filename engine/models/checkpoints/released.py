@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from engine.common.memory_plan import MemoryPlan
 from engine.common.sizes import binary_bytes
@@ -73,14 +74,18 @@ class Preset:
         return f"{hub_id}{in_4_bit}, good for {self.released.good_for}: {self.memory.summary()}. {pull}"
 
 
-_FLAGSHIP, _DREAM, _LLADA = 25_800_000_000, 7_615_616_512, 8_015_581_184
-_FLAGSHIP_SIZES = Sizes(vocabulary=262_144, hidden=2816, token_features=2 * (25 * 2048 + 5 * 1024))
-_DREAM_SIZES = Sizes(vocabulary=152_064, hidden=3584, token_features=2 * 28 * 512)
+_flagship = partial(
+    Released,
+    parameters=25_800_000_000,
+    sizes=Sizes(vocabulary=262_144, hidden=2816, token_features=2 * (25 * 2048 + 5 * 1024)),
+    licence="see its card",
+)
+_dream = partial(
+    Released, parameters=7_615_616_512, sizes=Sizes(vocabulary=152_064, hidden=3584, token_features=2 * 28 * 512)
+)
 _DREAM_LAYERS = 28 * (3584 * (2 * 3584 + 2 * 512) + 3 * 3584 * 18_944)
-DREAMON = Released(
+DREAMON = _dream(
     hub_id="Dream-org/DreamOn-v0-7B",
-    parameters=_DREAM,
-    sizes=_DREAM_SIZES,
     licence="Apache-2.0",
     good_for="filling gaps: the best single lines",
     layer_parameters=_DREAM_LAYERS,
@@ -92,11 +97,8 @@ OPEN_DCODER = Released(
     licence="see its card",
     good_for="small cards, and patient processors",
 )
-NVFP4 = Released(
+NVFP4 = _flagship(
     hub_id="nvidia/diffusiongemma-26B-A4B-it-NVFP4",
-    parameters=_FLAGSHIP,
-    sizes=_FLAGSHIP_SIZES,
-    licence="see its card",
     good_for="instructions, long gaps, rewriting, on one card",
     packed_nbytes=18_900_000_000,
 )
@@ -104,54 +106,39 @@ RELEASED = (
     DREAMON,
     OPEN_DCODER,
     NVFP4,
-    Released(
+    _flagship(
         hub_id="cyankiwi/diffusiongemma-26B-A4B-it-AWQ-INT4",
-        parameters=_FLAGSHIP,
-        sizes=_FLAGSHIP_SIZES,
-        licence="see its card",
         good_for="the same in int4, for which processors have a product as well",
         packed_nbytes=17_200_000_000,
     ),
-    Released(
+    _flagship(
         hub_id="RedHatAI/diffusiongemma-26B-A4B-it-NVFP4",
-        parameters=_FLAGSHIP,
-        sizes=_FLAGSHIP_SIZES,
-        licence="see its card",
         good_for="the same, dense blocks in 4 bit as well",
         # Computed: 23.4 B weights with a scale a group of 16, the rest in bfloat16.
         packed_nbytes=18_000_000_000,
     ),
-    Released(
+    _flagship(
         hub_id="google/diffusiongemma-26B-A4B-it",
-        parameters=_FLAGSHIP,
-        sizes=_FLAGSHIP_SIZES,
-        licence="see its card",
         good_for="the same in full, and what `dg-lsp quantize` begins with",
     ),
-    Released(
+    _dream(
         hub_id="Dream-org/Dream-Coder-v0-Base-7B",
-        parameters=_DREAM,
-        sizes=_DREAM_SIZES,
         licence="Apache-2.0",
         good_for="filling gaps of a known kind, after `python -m engine.cli.calibrate`",
     ),
-    Released(
+    _dream(
         hub_id="Dream-org/Dream-Coder-v0-Instruct-7B",
-        parameters=_DREAM,
-        sizes=_DREAM_SIZES,
         licence="Apache-2.0",
         good_for="the same; its chat is not used",
     ),
-    Released(
+    _dream(
         hub_id="apple/DiffuCoder-7B-Base",
-        parameters=_DREAM,
-        sizes=_DREAM_SIZES,
         licence="Apple AMLR: research only",
         good_for="comparing",
     ),
     Released(
         hub_id="GSAI-ML/LLaDA-8B-Base",
-        parameters=_LLADA,
+        parameters=8_015_581_184,
         sizes=Sizes(vocabulary=126_464, hidden=4096, token_features=2 * 32 * 4096),
         licence="MIT",
         good_for="prose and comments; little code",
