@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer, decoders, normalizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import BPE
 
 from engine.common.errors import ModelError
@@ -17,8 +17,12 @@ from engine.models.checkpoints.directory import Checkpoint, read_text, reading
 from engine.models.prompts.window import CHARACTERS, before_gap, last_tokens
 from engine.models.vocabulary import METASPACE, Vocabulary
 
-_NORMAL, _UNKNOWN, _USER, _BYTE = 1, 2, 4, 6
+NORMAL, _UNKNOWN, _USER, _BYTE = 1, 2, 4, 6
 """Of `tokenizer.ggml.token_type`."""
+WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
+REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+QWEN2 = (rf"{WORDS}|\p{{N}}|{REST}",)
+"""Qwen2's split of a text before merging: https://github.com/QwenLM/Qwen/blob/main/tokenization_note.md"""
 _CONTROL = re.compile(r"<\|.*>|<.*\|>")
 _SAMPLE = "def f(x):\n    return '😋' + x\n"
 
@@ -32,7 +36,6 @@ def read_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
 
 
 def _gemma4(fields: Mapping[str, Any], name: str) -> Tokenizer:
-    """SentencePiece's pieces, put together by merges, and bytes for what is in none."""
     model = fields.get("tokenizer.ggml.model")
     if model != "gemma4":
         raise ModelError(f"{name} has a tokenizer of the model {str(model)[:80]!r}, and its class has gemma4's.")
@@ -40,16 +43,37 @@ def _gemma4(fields: Mapping[str, Any], name: str) -> Tokenizer:
     tokens, kinds, merges = said.values()
     if tokens is None or kinds is None or merges is None or len(kinds) != len(tokens):
         raise ModelError(f"{name} contradicts itself about its tokens: pull or copy the model again.")
-    by_kind = list(zip(tokens, kinds, strict=True))
-    unknown = next((token for token, kind in by_kind if kind == _UNKNOWN), None)
+    tokenizer = sentence_piece(tokens, kinds, [_pair(merge) for merge in merges])
+    # Some control tokens are called text there, so that a chat shows them.
+    return with_added(tokenizer, tokens, kinds, lambda token: _CONTROL.fullmatch(token) is not None)
+
+
+def sentence_piece(tokens: Sequence[str], kinds: Sequence[int], merges: list[tuple[str, str]]) -> Tokenizer:
+    """SentencePiece's pieces, put together by merges, and bytes for what is in none."""
     vocabulary = {token: at for at, token in enumerate(tokens)}
-    pairs = [_pair(merge) for merge in merges]
-    tokenizer = Tokenizer(BPE(vocab=vocabulary, merges=pairs, unk_token=unknown, fuse_unk=True, byte_fallback=True))
+    unknown = next((token for token, kind in zip(tokens, kinds, strict=True) if kind == _UNKNOWN), None)
+    tokenizer = Tokenizer(BPE(vocab=vocabulary, merges=merges, unk_token=unknown, fuse_unk=True, byte_fallback=True))
     tokenizer.normalizer = normalizers.Replace(" ", METASPACE)
     tokenizer.decoder = decoders.Sequence([decoders.Replace(METASPACE, " "), decoders.ByteFallback(), decoders.Fuse()])
-    others = [(token, kind) for token, kind in by_kind if kind not in (_NORMAL, _BYTE)]
-    # Some control tokens are called text there, so that a chat shows them.
-    special = dict.fromkeys(token for token, kind in others if kind != _USER or _CONTROL.fullmatch(token))
+    return tokenizer
+
+
+def byte_level(model: BPE, cuts: Sequence[str]) -> Tokenizer:
+    """A tokenizer that splits a text by these patterns, in order, before it merges bytes."""
+    tokenizer = Tokenizer(model)
+    splits: list[Any] = [pre_tokenizers.Split(Regex(cut), behavior="isolated") for cut in cuts]
+    splits.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(splits)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def with_added(
+    tokenizer: Tokenizer, tokens: Sequence[str], kinds: Sequence[int], is_control: Callable[[str], bool]
+) -> Tokenizer:
+    """With the tokens that no merge makes: control tokens, which no text has, and texts that are always one token."""
+    others = [(token, kind) for token, kind in zip(tokens, kinds, strict=True) if kind not in (NORMAL, _BYTE)]
+    special = dict.fromkeys(token for token, kind in others if kind != _USER or is_control(token))
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
     tokenizer.add_tokens([AddedToken(token, normalized=False) for token, _ in others if token not in special])
     return tokenizer

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import BPE
 
 from engine.models.checkpoints.directory import Checkpoint, read_json, reading
 from engine.models.masked.description import added_tokens
-from engine.models.tokenizer import settled
-
-_QWEN_PIECES = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-"""Qwen2's split of a text before merging: https://github.com/QwenLM/Qwen/blob/main/tokenization_note.md"""
+from engine.models.tokenizer import QWEN2, byte_level, settled
 
 
 def read_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
@@ -35,14 +30,7 @@ def _from_one_file(checkpoint: Checkpoint) -> Tokenizer:
 def _from_vocabulary(checkpoint: Checkpoint) -> Tokenizer:
     """Qwen2's tokenizer from its two files, as the Dream family publishes it."""
     path = checkpoint.path
-    backend = Tokenizer(BPE.from_file(str(path / "vocab.json"), str(path / "merges.txt")))
-    backend.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(_QWEN_PIECES), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    backend.decoder = decoders.ByteLevel()
+    backend = byte_level(BPE.from_file(str(path / "vocab.json"), str(path / "merges.txt")), QWEN2)
     added = added_tokens(path, checkpoint.name)
     for text, token in sorted(added.items(), key=lambda entry: entry[1]):
         backend.add_special_tokens([AddedToken(text, normalized=False)])
