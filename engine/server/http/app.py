@@ -22,7 +22,7 @@ from engine.common.request import Filled, FillRequest
 from engine.models.addressed import model_address
 from engine.server.connection import Host
 from engine.server.http import fim, llamacpp, openai
-from engine.server.http.bodies import ChatBody, CompletionBody, HttpError, InfillBody, OpenAIBody, read_body
+from engine.server.http.bodies import ChatBody, CompletionBody, HttpError, InfillBody, RequestBody, read_body
 from engine.server.http.endings import LATE, NOTHING, Completed, Endings, Settling, completed
 from engine.server.http.fills import HttpFills
 from engine.server.http.gate import OPEN_TO_ALL
@@ -32,6 +32,8 @@ _log = logging.getLogger(__name__)
 _OPENAI = "/v1/"
 _AGAIN = {"retry-after": "1"}
 Events = AsyncGenerator[dict[str, Any]]
+Shape = llamacpp.Infill | openai.Completion | openai.ChatCompletion
+"""How a client is answered."""
 _POSTED = ("/infill", "/v1/completions", "/v1/chat/completions")
 _MODELS = ("/v1/models", "/models")
 PATHS = (*_POSTED, *_MODELS, *OPEN_TO_ALL, "/props", "/metrics")
@@ -67,104 +69,34 @@ class HttpApp:
         arrived = time.monotonic()
         body = read_body(await request.body(), InfillBody)
         wanted = body.fill_request()
-        endings = body.endings(wanted)
-        if body.loads_only:
-            await self._load(arrived)
-            return self._infilled(body, wanted, [NOTHING], None)
-        replies = self._fills.fill(wanted, drafts=body.stream is True and _stands(wanted), arrived=arrived)
-        if body.stream:
-            first = await _first(replies)
-            return EventStream(self._infill_events(first, replies, wanted, endings), replies, llamacpp.error_object)
-        filled, answers = await _answers(replies, endings, wanted)
-        return self._infilled(body, wanted, answers, filled)
-
-    def _infilled(
-        self, body: InfillBody, wanted: FillRequest, answers: Sequence[Completed], filled: Filled | None
-    ) -> Response:
-        """One answer, or where several were wanted a list."""
-        held = [
-            llamacpp.chosen(llamacpp.whole(self._model, wanted, each, filled, index=index), body.response_fields)
-            for index, each in enumerate(answers)
-        ]
-        return _json(held if wanted.n > 1 else held[0])
-
-    async def _infill_events(
-        self, first: EngineMessage, replies: AsyncGenerator[EngineMessage], wanted: FillRequest, endings: Endings
-    ) -> Events:
-        settling = Settling(endings)
-        async for message in _chained(first, replies):
-            if isinstance(message, Drafted):
-                if text := settling.more(message.draft):
-                    yield llamacpp.piece(text)
-            else:
-                filled, answers = _finished(message, endings, wanted)
-                for index, each in enumerate(answers):
-                    text = each.text if index else settling.rest(each.text)
-                    yield llamacpp.whole(self._model, wanted, each, filled, content=text, index=index)
+        return await self._filled(arrived, body, wanted, llamacpp.Infill(self._model, wanted, body.response_fields))
 
     async def _completions(self, request: Request) -> Response:
         arrived = time.monotonic()
         body = read_body(await request.body(), CompletionBody)
-        wanted = _gap(body)
+        logprobs = body.logprobs not in (None, False)
+        completion = openai.Completion(self._model, logprobs=logprobs, with_usage=body.with_usage)
+        return await self._filled(arrived, body, _gap(body), completion)
+
+    async def _filled(self, arrived: float, body: RequestBody, wanted: FillRequest, shape: Shape) -> Response:
         endings = body.endings(wanted)
-        completion = openai.Completion(self._model, logprobs=body.logprobs not in (None, False))
         if body.loads_only:
-            await self._load(arrived)
-            return _json(completion.whole([LATE], 0))
+            reply = await self._fills.warm(arrived)
+            if isinstance(reply, Failed):
+                raise HttpError.of(reply)
+            return _json(shape.whole([shape.UNASKED], None))
         replies = self._fills.fill(wanted, drafts=body.stream is True and _stands(wanted), arrived=arrived)
-        return await self._completed(body, replies, wanted, endings, completion)
-
-    async def _completed(
-        self,
-        body: OpenAIBody,
-        replies: AsyncGenerator[EngineMessage],
-        wanted: FillRequest,
-        endings: Endings,
-        completion: openai.Completion | openai.ChatCompletion,
-    ) -> Response:
-        """The whole answer, or a stream of it."""
-        if body.stream:
-            first = await _first(replies)
-            events = self._completion_events(first, replies, wanted, endings, completion, with_usage=body.with_usage)
-            return EventStream(events, replies, openai.error_object, last=b"data: [DONE]\n\n")
-        filled, answers = await _answers(replies, endings, wanted)
-        return _json(completion.whole(answers, filled.context_tokens if filled else 0))
-
-    async def _completion_events(
-        self,
-        first: EngineMessage,
-        replies: AsyncGenerator[EngineMessage],
-        wanted: FillRequest,
-        endings: Endings,
-        completion: openai.Completion | openai.ChatCompletion,
-        *,
-        with_usage: bool,
-    ) -> Events:
-        for begun in completion.begin():
-            yield begun
-        settling = Settling(endings)
-        async for message in _chained(first, replies):
-            if isinstance(message, Drafted):
-                if text := settling.more(message.draft):
-                    yield completion.piece(text)
-                continue
-            filled, answers = _finished(message, endings, wanted)
-            for index, each in enumerate(answers):
-                text = each.text if index else settling.rest(each.text)
-                for left in completion.end(index, text, each):
-                    yield left
-            if with_usage:
-                yield completion.usage(answers, filled.context_tokens if filled else 0)
+        return await _answered(body, replies, wanted, endings, shape)
 
     async def _chat(self, request: Request) -> Response:
         arrived = time.monotonic()
         body = read_body(await request.body(), ChatBody)
         wanted = body.chat_request()
         endings = body.endings(wanted)
-        completion = openai.ChatCompletion(self._model)
         # Typing goes first, as before every edit.
         replies = self._fills.fill(wanted, drafts=body.stream is True, arrived=arrived, priority="background")
-        return await self._completed(body, replies, wanted, endings, completion)
+        completion = openai.ChatCompletion(self._model, with_usage=body.with_usage)
+        return await _answered(body, replies, wanted, endings, completion)
 
     async def _models(self, _: Request) -> Response:
         return _json(openai.models(self._model, self._since, llamacpp.about(self._host.status())))
@@ -183,30 +115,18 @@ class HttpApp:
     async def _metrics(self, _: Request) -> Response:
         return Response(metrics(self._host.status(), self.answered), media_type=CONTENT_TYPE)
 
-    async def _load(self, arrived: float) -> None:
-        reply = await self._fills.warm(arrived)
-        if isinstance(reply, Failed):
-            raise HttpError.of(reply)
-
 
 class EventStream(Response):
     """Server-sent events, until `events` end; however that is, `replies` are closed with them."""
 
     media_type = "text/event-stream"
 
-    def __init__(
-        self,
-        events: Events,
-        replies: AsyncGenerator[EngineMessage],
-        error_object: Any,
-        last: bytes = b"",
-    ) -> None:
+    def __init__(self, events: Events, replies: AsyncGenerator[EngineMessage], shape: Shape) -> None:
         super().__init__(headers={"cache-control": "no-cache"})
         del self.headers["content-length"]
         self._events = events
         self._replies = replies
-        self._error_object = error_object
-        self._last = last
+        self._shape = shape
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with contextlib.aclosing(self._replies), contextlib.aclosing(self._events):
@@ -215,8 +135,8 @@ class EventStream(Response):
                 async for event in self._events:
                     await _send(send, _event(event))
             except HttpError as error:
-                await _send(send, _event(self._error_object(error.status, str(error))))
-            await send({"type": "http.response.body", "body": self._last, "more_body": False})
+                await _send(send, _event(self._shape.error_object(error.status, str(error))))
+            await send({"type": "http.response.body", "body": self._shape.END, "more_body": False})
 
 
 def shown_name(model: str) -> str:
@@ -246,26 +166,43 @@ def _gap(body: CompletionBody) -> FillRequest:
     return body.request(found.prefix, found.suffix, snippets=found.snippets, path=found.path)
 
 
-async def _first(replies: AsyncGenerator[EngineMessage]) -> EngineMessage:
-    """What comes first, while an error can still be told by the status."""
+async def _answered(
+    body: RequestBody, replies: AsyncGenerator[EngineMessage], wanted: FillRequest, endings: Endings, shape: Shape
+) -> Response:
+    """The whole answer, or a stream of it."""
+    if not body.stream:
+        async with contextlib.aclosing(replies):
+            filled, answers = _finished(await anext(replies), endings, wanted)
+        return _json(shape.whole(answers, filled))
+    # An error that comes first can still be told by the status.
     first = await anext(replies)
     if isinstance(first, Failed) and first.code != "late":
         await replies.aclose()
         raise HttpError.of(first)
-    return first
+    return EventStream(_events(first, replies, wanted, endings, shape), replies, shape)
 
 
-async def _chained(first: EngineMessage, rest: AsyncGenerator[EngineMessage]) -> AsyncGenerator[EngineMessage]:
-    yield first
-    async for message in rest:
-        yield message
-
-
-async def _answers(
-    replies: AsyncGenerator[EngineMessage], endings: Endings, wanted: FillRequest
-) -> tuple[Filled | None, Sequence[Completed]]:
-    async with contextlib.aclosing(replies):
-        return _finished(await anext(replies), endings, wanted)
+async def _events(
+    first: EngineMessage,
+    rest: AsyncGenerator[EngineMessage],
+    wanted: FillRequest,
+    endings: Endings,
+    shape: Shape,
+) -> Events:
+    for begun in shape.begin():
+        yield begun
+    settling, message = Settling(endings), first
+    while isinstance(message, Drafted):
+        if text := settling.more(message.draft):
+            yield shape.piece(text)
+        message = await anext(rest)
+    filled, answers = _finished(message, endings, wanted)
+    for index, each in enumerate(answers):
+        text = each.text if index else settling.rest(each.text)
+        for left in shape.end(index, text, each, filled):
+            yield left
+    for last in shape.usage(answers, filled):
+        yield last
 
 
 def _finished(

@@ -8,7 +8,7 @@ from typing import Any
 from engine.common.messages import EngineStatus
 from engine.common.request import Filled, FillRequest
 from engine.common.version import __version__
-from engine.server.http.endings import Completed
+from engine.server.http.endings import NOTHING, Completed
 
 _ERRORS = {
     400: "invalid_request_error",
@@ -23,11 +23,6 @@ _ERRORS = {
 
 def error_object(status: int, message: str) -> dict[str, Any]:
     return {"error": {"code": status, "message": message, "type": _ERRORS.get(status, "server_error")}}
-
-
-def piece(text: str) -> dict[str, Any]:
-    """A part of a streamed answer."""
-    return {"index": 0, "content": text, "tokens": [], "stop": False}
 
 
 def about(status: EngineStatus) -> dict[str, Any] | None:
@@ -65,36 +60,63 @@ def properties(model: str, status: EngineStatus) -> dict[str, Any]:
     }
 
 
-def whole(
-    model: str,
-    request: FillRequest,
-    answer: Completed,
-    filled: Filled | None,
-    content: str | None = None,
-    index: int = 0,
-) -> dict[str, Any]:
-    """An answer, or the end of a streamed one with the `content` that is left of it. `filled`: None where nothing was
-    computed."""
-    prompt = filled.context_tokens if filled else 0
-    prompt_ms, predicted_ms = (filled.ms.encode, filled.ms.denoise) if filled else (0.0, 0.0)
-    return {
-        "index": index,
-        "content": answer.text if content is None else content,
-        "tokens": [],
-        "id_slot": 0,
-        "stop": True,
-        "model": model,
-        "tokens_predicted": answer.tokens,
-        "tokens_evaluated": prompt,
-        "generation_settings": {"n_predict": request.max_tokens, "seed": request.seed},
-        "prompt": "",
-        "has_new_line": "\n" in answer.text,
-        "truncated": False,
-        "stop_type": answer.reason,
-        "stopping_word": answer.word,
-        "tokens_cached": prompt,
-        "timings": {**_timings("prompt", prompt, prompt_ms), **_timings("predicted", answer.tokens, predicted_ms)},
-    }
+class Infill:
+    """The answer to `POST /infill`, whole or in pieces; where several were wanted, a list."""
+
+    UNASKED, END = NOTHING, b""
+    error_object = staticmethod(error_object)
+
+    def __init__(self, model: str, request: FillRequest, fields: Sequence[str] | None) -> None:
+        """`fields`: those that the client wants of a whole answer; None: all."""
+        self._model = model
+        self._request = request
+        self._fields = fields
+
+    def whole(self, answers: Sequence[Completed], filled: Filled | None) -> dict[str, Any] | list[dict[str, Any]]:
+        """All of it. `filled`: None where nothing was computed."""
+        held = [
+            chosen(self._choice(index, answer.text, answer, filled), self._fields)
+            for index, answer in enumerate(answers)
+        ]
+        return held if self._request.n > 1 else held[0]
+
+    def begin(self) -> list[dict[str, Any]]:
+        """What comes first of a streamed one."""
+        return []
+
+    def piece(self, text: str) -> dict[str, Any]:
+        """A part of a streamed one."""
+        return {"index": 0, "content": text, "tokens": [], "stop": False}
+
+    def end(self, index: int, text: str, answer: Completed, filled: Filled | None) -> list[dict[str, Any]]:
+        """The end of a streamed one, with the text that is left of it."""
+        return [self._choice(index, text, answer, filled)]
+
+    def usage(self, answers: Sequence[Completed], filled: Filled | None) -> list[dict[str, Any]]:
+        """What comes after all ends."""
+        return []
+
+    def _choice(self, index: int, content: str, answer: Completed, filled: Filled | None) -> dict[str, Any]:
+        prompt = filled.context_tokens if filled else 0
+        prompt_ms, predicted_ms = (filled.ms.encode, filled.ms.denoise) if filled else (0.0, 0.0)
+        return {
+            "index": index,
+            "content": content,
+            "tokens": [],
+            "id_slot": 0,
+            "stop": True,
+            "model": self._model,
+            "tokens_predicted": answer.tokens,
+            "tokens_evaluated": prompt,
+            "generation_settings": {"n_predict": self._request.max_tokens, "seed": self._request.seed},
+            "prompt": "",
+            "has_new_line": "\n" in answer.text,
+            "truncated": False,
+            "stop_type": answer.reason,
+            "stopping_word": answer.word,
+            "tokens_cached": prompt,
+            "timings": {**_timings("prompt", prompt, prompt_ms), **_timings("predicted", answer.tokens, predicted_ms)},
+        }
 
 
 def chosen(answer: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:

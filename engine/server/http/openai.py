@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from engine.server.http.endings import Completed
+from engine.common.request import Filled
+from engine.server.http.endings import LATE, Completed
 
 _ERRORS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 _REASONS = {"eos": "stop", "word": "stop", "limit": "length"}
@@ -27,22 +28,30 @@ def models(name: str, since: float, about: dict[str, Any] | None) -> dict[str, A
     return {"object": "list", "data": [held]}
 
 
-class Completion:
+class _Streamed:
+    """What all answers have in common."""
+
+    UNASKED, END = LATE, b"data: [DONE]\n\n"
+    error_object = staticmethod(error_object)
+
+    def __init__(self, kind: str, model: str, *, with_usage: bool) -> None:
+        """`with_usage`: whether a stream ends with the number of tokens."""
+        self._head = {"id": f"{kind}-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
+        self._with_usage = with_usage
+
+
+class Completion(_Streamed):
     """One completion, whole or in pieces."""
 
-    def __init__(self, model: str, *, logprobs: bool) -> None:
+    def __init__(self, model: str, *, logprobs: bool, with_usage: bool) -> None:
+        super().__init__("cmpl", model, with_usage=with_usage)
         self._logprobs = logprobs
-        self._head = {
-            "id": f"cmpl-{secrets.token_hex(12)}",
-            "object": "text_completion",
-            "created": int(time.time()),
-            "model": model,
-        }
+        self._head["object"] = "text_completion"
 
-    def whole(self, answers: Sequence[Completed], prompt_tokens: int) -> dict[str, Any]:
+    def whole(self, answers: Sequence[Completed], filled: Filled | None) -> dict[str, Any]:
         """All of it."""
         choices = [self._choice(index, answer.text, answer) for index, answer in enumerate(answers)]
-        return {**self._head, "choices": choices, "usage": _usage(answers, prompt_tokens)}
+        return {**self._head, "choices": choices, "usage": _usage(answers, filled)}
 
     def begin(self) -> list[dict[str, Any]]:
         """What comes first of a streamed one."""
@@ -52,13 +61,13 @@ class Completion:
         """A part of the first choice, which goes on."""
         return {**self._head, "choices": [self._choice(0, text, None)]}
 
-    def end(self, index: int, text: str, answer: Completed) -> list[dict[str, Any]]:
+    def end(self, index: int, text: str, answer: Completed, _filled: Filled | None) -> list[dict[str, Any]]:
         """What is left of a choice."""
         return [{**self._head, "choices": [self._choice(index, text, answer)]}]
 
-    def usage(self, answers: Sequence[Completed], prompt_tokens: int) -> dict[str, Any]:
+    def usage(self, answers: Sequence[Completed], filled: Filled | None) -> list[dict[str, Any]]:
         """What comes last where it was asked for."""
-        return {**self._head, "choices": [], "usage": _usage(answers, prompt_tokens)}
+        return [{**self._head, "choices": [], "usage": _usage(answers, filled)}] if self._with_usage else []
 
     def _choice(self, index: int, text: str, answer: Completed | None) -> dict[str, Any]:
         return {
@@ -70,18 +79,18 @@ class Completion:
         }
 
 
-class ChatCompletion:
+class ChatCompletion(_Streamed):
     """One answer to a conversation."""
 
-    def __init__(self, model: str) -> None:
-        self._head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
+    def __init__(self, model: str, *, with_usage: bool) -> None:
+        super().__init__("chatcmpl", model, with_usage=with_usage)
 
-    def whole(self, answers: Sequence[Completed], prompt_tokens: int) -> dict[str, Any]:
+    def whole(self, answers: Sequence[Completed], filled: Filled | None) -> dict[str, Any]:
         """All of it."""
         answer = answers[0]
         message = {"role": "assistant", "content": answer.text, "refusal": None}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _REASONS[answer.reason]}
-        usage = _usage([answer], prompt_tokens)
+        usage = _usage([answer], filled)
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage}
 
     def begin(self) -> list[dict[str, Any]]:
@@ -92,21 +101,22 @@ class ChatCompletion:
         """A part, after which it goes on."""
         return self._chunk({"content": text})
 
-    def end(self, _index: int, text: str, answer: Completed) -> list[dict[str, Any]]:
+    def end(self, _index: int, text: str, answer: Completed, _filled: Filled | None) -> list[dict[str, Any]]:
         """What is left of the answer, and why it ends."""
         return [*([self.piece(text)] if text else []), self._chunk({}, _REASONS[answer.reason])]
 
-    def usage(self, answers: Sequence[Completed], prompt_tokens: int) -> dict[str, Any]:
+    def usage(self, answers: Sequence[Completed], filled: Filled | None) -> list[dict[str, Any]]:
         """What comes last where it was asked for."""
-        return {**self._chunk({}), "choices": [], "usage": _usage(answers, prompt_tokens)}
+        last = {**self._chunk({}), "choices": [], "usage": _usage(answers, filled)}
+        return [last] if self._with_usage else []
 
     def _chunk(self, delta: dict[str, str], reason: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
         return {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
 
 
-def _usage(answers: Sequence[Completed], prompt_tokens: int) -> dict[str, int]:
-    tokens = sum(answer.tokens for answer in answers)
+def _usage(answers: Sequence[Completed], filled: Filled | None) -> dict[str, int]:
+    prompt_tokens, tokens = filled.context_tokens if filled else 0, sum(answer.tokens for answer in answers)
     return {"prompt_tokens": prompt_tokens, "completion_tokens": tokens, "total_tokens": prompt_tokens + tokens}
 
 
