@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 
 import click
@@ -15,40 +14,26 @@ from engine.common.exits import escape_unencodable
 from engine.common.options import OrderedGroup
 from engine.common.terminal import shown
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mount:
-    """Where a command lives, and one line about what it does."""
-
-    target: str
-    """MODULE:NAME of a click command."""
-    help: str
-
-
 COMMANDS = {
-    "serve": Mount(
-        target="dg_lsp.commands.serve:serve", help="Speak the Language Server Protocol on standard input and output."
-    ),
-    "fill": Mount(target="engine.cli.fill:fill", help="Fill a gap in a file."),
-    "rewrite": Mount(target="engine.cli.rewrite:rewrite", help="Rewrite part of a file."),
-    "fix": Mount(target="engine.cli.fix:fix", help="Fix the syntax of a file."),
-    "engine": Mount(target="engine.cli.engine:engine", help="Start, stop or inspect the engine."),
-    "http": Mount(target="engine.cli.http:http", help="Serve HTTP clients of llama.cpp and OpenAI."),
-    "eval": Mount(target="engine.cli.eval:evaluate", help="Measure how good fills are."),
-    "bench": Mount(target="engine.cli.bench:bench", help="Measure how fast a model runs here."),
-    "models": Mount(target="engine.cli.models:models", help="List the models on this machine."),
-    "pull": Mount(target="engine.cli.pull:pull", help="Download a model from the Hugging Face Hub."),
-    "quantize": Mount(target="engine.cli.quantize:quantize", help="Convert a model's weights to 4 bits."),
-    "doctor": Mount(target="engine.cli.doctor:doctor", help="Check that everything works."),
-    "tune": Mount(target="engine.cli.tune:tune", help="Tune a model to a repository: train an adapter."),
-    "adapters": Mount(
-        target="engine.cli.adapters:adapters",
-        help="List, enable, disable or remove adapters.",
-    ),
-    "files": Mount(target="dg_lsp.commands.files:files", help="List the files that may be shown to the model."),
-    "stats": Mount(target="dg_lsp.commands.stats:stats", help="Show how many suggestions were accepted."),
-    "replay": Mount(target="dg_lsp.commands.replay:replay", help="Replay a recorded editing session."),
+    "serve": ("dg_lsp.commands.serve:serve", "Speak the Language Server Protocol on standard input and output."),
+    "fill": ("engine.cli.fill:fill", "Fill a gap in a file."),
+    "rewrite": ("engine.cli.rewrite:rewrite", "Rewrite part of a file."),
+    "fix": ("engine.cli.fix:fix", "Fix the syntax of a file."),
+    "engine": ("engine.cli.engine:engine", "Start, stop or inspect the engine."),
+    "http": ("engine.cli.http:http", "Serve HTTP clients of llama.cpp and OpenAI."),
+    "eval": ("engine.cli.eval:evaluate", "Measure how good fills are."),
+    "bench": ("engine.cli.bench:bench", "Measure how fast a model runs here."),
+    "models": ("engine.cli.models:models", "List the models on this machine."),
+    "pull": ("engine.cli.pull:pull", "Download a model from the Hugging Face Hub."),
+    "quantize": ("engine.cli.quantize:quantize", "Convert a model's weights to 4 bits."),
+    "doctor": ("engine.cli.doctor:doctor", "Check that everything works."),
+    "tune": ("engine.cli.tune:tune", "Tune a model to a repository: train an adapter."),
+    "adapters": ("engine.cli.adapters:adapters", "List, enable, disable or remove adapters."),
+    "files": ("dg_lsp.commands.files:files", "List the files that may be shown to the model."),
+    "stats": ("dg_lsp.commands.stats:stats", "Show how many suggestions were accepted."),
+    "replay": ("dg_lsp.commands.replay:replay", "Replay a recorded editing session."),
 }
+"""MODULE:NAME of each click command, and one line about what it does."""
 
 
 def main() -> None:
@@ -87,8 +72,8 @@ def _app(arguments: Sequence[str]) -> click.Group:
         OrderedGroup(
             help="Fill gaps in code with a text-diffusion model on this machine.",
             commands={
-                name: _load(name, mount.target) if name == named else click.Command(name, help=mount.help)
-                for name, mount in COMMANDS.items()
+                name: _load(name, target) if name == named else click.Command(name, help=told)
+                for name, (target, told) in COMMANDS.items()
             },
             context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
         )

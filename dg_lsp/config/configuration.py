@@ -41,6 +41,7 @@ class Configuration:
         self._real: dict[PurePath, Path] = {}
         """Resolved paths of documents and folders, as far as they were looked at."""
         self._switches = Switches()
+        self.switch = self._switches.turn
 
     @property
     def switched_on(self) -> bool:
@@ -117,13 +118,6 @@ class Configuration:
                 settings = replace(changed, enabled=changed.enabled and settings.enabled)
         return settings
 
-    def switch(self, *, enabled: bool, language: str | None = None, folder: str | None = None) -> None:
-        """Switch suggestions on or off: everywhere, for a language, in a folder (by its URI), or for a language there.
-
-        Raises ValueError where `folder` is no URI.
-        """
-        self._switches.turn(enabled=enabled, language=language, folder=folder)
-
     def why_off(self, uri: str, language: str) -> str:
         """A sentence if suggestions are switched off in a document; empty if they are on."""
         settings = self.settings_of(uri)
@@ -175,8 +169,11 @@ class Switches:
     def __init__(self) -> None:
         self._enabled: dict[tuple[str | None, PurePath | None], bool] = {}
 
-    def turn(self, *, enabled: bool, language: str | None, folder: str | None) -> None:
-        """Set one switch. Raises ValueError where `folder` is no URI."""
+    def turn(self, *, enabled: bool, language: str | None = None, folder: str | None = None) -> None:
+        """Switch suggestions on or off: everywhere, for a language, in a folder (by its URI), or for a language there.
+
+        Raises ValueError where `folder` is no URI.
+        """
         if folder is not None and not _HAS_SCHEME.match(folder):
             raise ValueError(f"The folder must be a URI such as file:///home/me/project, not {folder!r}.")
         key = language and language.lower(), None if folder is None else _place(folder)

@@ -12,11 +12,11 @@ from engine.common.sequences import common_ends
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """[start, end) of a text gives way to `new`."""
+    """[start, end) of a text gives way to `text`."""
 
     start: int
     end: int
-    new: str
+    text: str
 
 
 def replacements(old: str, new: str, shift: int = 0) -> list[Replacement]:
@@ -35,4 +35,4 @@ def _without_common_ends(start: int, old: str, new: str) -> Replacement:
     # No edit may begin or end inside a line break.
     head -= old[head - 1 : head] == "\r" and head > 0
     tail -= tail > 0 and old[len(old) - tail] == "\n" and old[len(old) - tail - 1 : len(old) - tail] == "\r"
-    return Replacement(start=start + head, end=start + len(old) - tail, new=new[head : len(new) - tail])
+    return Replacement(start=start + head, end=start + len(old) - tail, text=new[head : len(new) - tail])

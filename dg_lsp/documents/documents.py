@@ -159,11 +159,12 @@ class Documents:
         self._lost: dict[str, Snapshot] = {}
         # Most recently touched last.
         self._edited: dict[str, Snapshot] = {}
-        self._notebooks = Notebooks(self._read)
+        self.notebooks = Notebooks(self._read)
+        """Their cells; `open_notebook` and `splice_cells` put cells in."""
 
     def open(self, item: OpenedText) -> Snapshot:
         """Open a document; an open one of the same URI is replaced."""
-        notebook = self._notebooks.holding(item.uri)
+        notebook = self.notebooks.holding(item.uri)
         snapshot = Snapshot(
             uri=item.uri,
             language=item.language_id,
@@ -176,7 +177,7 @@ class Documents:
         self._open[item.uri] = snapshot
         self._lost.pop(item.uri, None)
         self._edited.pop(item.uri, None)
-        self._notebooks.rewritten(item.uri)
+        self.notebooks.rewritten(item.uri)
         self._forget_renamed()
         return snapshot
 
@@ -195,9 +196,9 @@ class Documents:
         self._edited.pop(uri, None)
         self._edited[uri] = after
         if before.content_language == after.content_language:
-            self._notebooks.changed(uri)
+            self.notebooks.changed(uri)
         else:
-            self._notebooks.rewritten(uri)
+            self.notebooks.rewritten(uri)
         return Change(before=before, after=self._in_notebook(after), edits=edits)
 
     def close(self, uri: str) -> None:
@@ -206,7 +207,7 @@ class Documents:
         self._lost.pop(uri, None)
         if uri in self._edited and self._edited[uri].notebook:
             del self._edited[uri]
-        self._notebooks.forget(uri)
+        self.notebooks.forget(uri)
         self._forget_renamed()
         for forgotten in self._closed()[:-REMEMBERED_AFTER_CLOSING]:
             del self._edited[forgotten]
@@ -217,37 +218,22 @@ class Documents:
         if lost:
             self._lost[uri] = lost
         self._edited.pop(uri, None)
-        self._notebooks.rewritten(uri)
+        self.notebooks.rewritten(uri)
         return lost
 
     def open_notebook(self, uri: str, cells: Sequence[NotebookCell]) -> None:
         """Register a notebook's cells; their texts come by `open`."""
-        self._notebooks.open(uri, cells)
+        self.notebooks.open(uri, cells)
         self._adopt(uri, cells)
 
     def splice_cells(self, notebook: str, start: int, count: int, cells: Sequence[NotebookCell]) -> None:
         """Replace cells by others; `open` and `close` handle their texts. Raises UnknownCells."""
-        self._notebooks.splice(notebook, start, count, cells)
+        self.notebooks.splice(notebook, start, count, cells)
         self._adopt(notebook, cells)
-
-    def renew_cells(self, notebook: str, cells: Sequence[NotebookCell]) -> bool:
-        """Update cells; return whether the kind of any changed."""
-        return self._notebooks.renew(notebook, cells)
-
-    def close_notebook(self, uri: str) -> None:
-        """Forget a notebook: its cells are closed, or their order is unknown."""
-        self._notebooks.close(uri)
-
-    def is_notebook(self, uri: str) -> bool:
-        return self._notebooks.is_open(uri)
-
-    def cells(self, notebook: str) -> Sequence[str]:
-        """The URIs of a notebook's cells; none for anything else."""
-        return self._notebooks.cells(notebook)
 
     def file_uri(self, uri: str) -> str:
         """The URI of a document's file, or of its notebook's."""
-        return self._notebooks.holding(uri) or uri
+        return self.notebooks.holding(uri) or uri
 
     def renew(self, file_uri: str | None = None) -> None:
         """Renew policies, for one file or for all: settings or project files changed."""
@@ -304,7 +290,7 @@ class Documents:
             return Policy(off=NO_POLICY, may_show=False)
 
     def _in_notebook(self, snapshot: Snapshot) -> Snapshot:
-        return replace(snapshot, around=self._notebooks.around(snapshot.uri)) if snapshot.notebook else snapshot
+        return replace(snapshot, around=self.notebooks.around(snapshot.uri)) if snapshot.notebook else snapshot
 
     def _read(self, uri: str) -> tuple[str, str] | None:
         held = self._open.get(uri)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dg_lsp.documents.diffs import Replacement
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import Lines
 from engine.common.line_ends import LINE_END
@@ -15,15 +16,6 @@ _STEP_CHARS = 16_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selected:
-    """The completion menu's selected item, which the editor shows as if it were accepted. Offsets of the document."""
-
-    start: int
-    end: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CursorGap:
     """The gap at a cursor in a document, after the selected completion if there is one."""
 
@@ -32,7 +24,8 @@ class CursorGap:
     """The document's lines, with the selected completion inserted."""
     cursor: int
     """Its offset in `lines`."""
-    selected: Selected | None = None
+    selected: Replacement | None = None
+    """The completion menu's selected item, which the editor shows as if it were accepted."""
 
     @property
     def text(self) -> str:
@@ -54,7 +47,7 @@ class CursorGap:
         return not self.tail.strip()
 
 
-def gap_at(snapshot: Snapshot, cursor: int, selected: Selected | None = None) -> CursorGap:
+def gap_at(snapshot: Snapshot, cursor: int, selected: Replacement | None = None) -> CursorGap:
     if selected is None:
         return CursorGap(snapshot=snapshot, lines=snapshot.lines, cursor=cursor)
     lines = snapshot.lines.replace(selected.start, selected.end, selected.text)

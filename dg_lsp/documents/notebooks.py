@@ -77,7 +77,7 @@ class Notebooks:
         self._around.pop(notebook, None)
 
     def renew(self, notebook: str, cells: Sequence[NotebookCell]) -> bool:
-        """Update cells in place; return whether anything changed."""
+        """Update cells in place; return whether the kind of any changed."""
         now = {cell.uri: cell for cell in cells}
         before = self._cells[notebook]
         self._cells[notebook] = [now.get(cell.uri, cell) for cell in before]
@@ -87,6 +87,7 @@ class Notebooks:
         return True
 
     def close(self, notebook: str) -> None:
+        """Forget a notebook: its cells are closed, or their order is unknown."""
         self._cells.pop(notebook, None)
         self._around.pop(notebook, None)
         self._holding = {uri: holding for uri, holding in self._holding.items() if holding != notebook}
@@ -111,7 +112,7 @@ class Notebooks:
         return notebook in self._cells
 
     def cells(self, notebook: str) -> Sequence[str]:
-        """The cells that are in a notebook, or were and are still open."""
+        """The URIs of the cells that are in a notebook, or were and are still open; none for anything else."""
         return [uri for uri, holding in self._holding.items() if holding == notebook]
 
     def holding(self, uri: str) -> str:

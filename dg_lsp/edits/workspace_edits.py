@@ -18,7 +18,7 @@ def workspace_edit(
 ) -> types.WorkspaceEdit:
     """With the document's version, and annotated as made by a model, where the client supports that."""
     edits = [
-        types.TextEdit(range=range_of(snapshot.lines, each.start, each.end, snapshot.encoding), new_text=each.new)
+        types.TextEdit(range=range_of(snapshot.lines, each.start, each.end, snapshot.encoding), new_text=each.text)
         for each in replacements
     ]
     takes = client.workspace.workspace_edit if client.workspace else None

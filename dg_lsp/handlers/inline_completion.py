@@ -8,8 +8,9 @@ from lsprotocol.types import (
     InlineCompletionList,
 )
 
+from dg_lsp.documents.diffs import Replacement
 from dg_lsp.documents.documents import Snapshot
-from dg_lsp.documents.gap import CursorGap, Selected, gap_at
+from dg_lsp.documents.gap import CursorGap, gap_at
 from dg_lsp.documents.positions import offset_at, range_of, span_of
 from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.initialize import ACCEPTED
@@ -38,7 +39,7 @@ def _gap(snapshot: Snapshot, params: InlineCompletionParams) -> CursorGap:
     if info is None:
         return gap_at(snapshot, cursor)
     start, end = span_of(snapshot.lines, info.range, snapshot.encoding)
-    return gap_at(snapshot, cursor, Selected(start=start, end=end, text=info.text))
+    return gap_at(snapshot, cursor, Replacement(start=start, end=end, text=info.text))
 
 
 def _item(gap: CursorGap, remainder: Remainder) -> InlineCompletionItem:

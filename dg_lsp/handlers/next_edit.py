@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from dg_lsp.documents.diffs import Replacement
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import offset_at, range_of
 from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.initialize import ACCEPTED
 from dg_lsp.protocol.params import ExecuteCommandParams, InlineEditParams
-from dg_lsp.suggest.next_edits import EditPlace
 
 NOTHING: dict[str, Any] = {"edits": []}
 
@@ -33,7 +33,7 @@ async def next_edit(ls: DgServer, params: InlineEditParams) -> dict[str, Any]:
     return {"edits": [first | ({"linked": linked} if linked else {})]}
 
 
-def _edit(snapshot: Snapshot, place: EditPlace) -> dict[str, Any]:
+def _edit(snapshot: Snapshot, place: Replacement) -> dict[str, Any]:
     span = range_of(snapshot.lines, place.start, place.end, snapshot.encoding)
     return {
         "text": place.text.replace("\r\n", "\n"),

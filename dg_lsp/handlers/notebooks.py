@@ -33,7 +33,7 @@ async def did_change(ls: DgServer, params: DidChangeNotebookDocumentParams) -> N
     if cells is None:
         return
     try:
-        if ls.documents.is_notebook(uri):
+        if ls.documents.notebooks.is_open(uri):
             _rearrange(ls, uri, cells)
     except UnknownCells as error:
         ls.editor.complain(str(error))
@@ -52,7 +52,7 @@ async def did_close(ls: DgServer, params: DidCloseNotebookDocumentParams) -> Non
 
 def _rearrange(ls: DgServer, uri: str, cells: NotebookDocumentCellChanges) -> None:
     """Update which cells there are, their order and their kinds."""
-    before = ls.documents.cells(uri)
+    before = ls.documents.notebooks.cells(uri)
     if cells.structure:
         array = cells.structure.array
         ls.documents.splice_cells(uri, array.start, array.delete_count, _cells(array.cells or ()))
@@ -61,13 +61,13 @@ def _rearrange(ls: DgServer, uri: str, cells: NotebookDocumentCellChanges) -> No
             ls.close(closed.uri)
         for document in cells.structure.did_open or ():
             ls.open(document)
-    if ls.documents.renew_cells(uri, _cells(cells.data or ())) or cells.structure:
+    if ls.documents.notebooks.renew(uri, _cells(cells.data or ())) or cells.structure:
         ls.suggester.rearranged(before)
 
 
 def _close(ls: DgServer, uri: str, cells: Iterable[str] = ()) -> None:
-    closed = dict.fromkeys((*ls.documents.cells(uri), *cells))
-    ls.documents.close_notebook(uri)
+    closed = dict.fromkeys((*ls.documents.notebooks.cells(uri), *cells))
+    ls.documents.notebooks.close(uri)
     for cell in closed:
         ls.close(cell)
 

@@ -177,15 +177,15 @@ class DgServer(LanguageServer):
         """A change to a document or notebook was lost; None: nobody knows to which. Forget its text, with a notebook's
         order of cells, and request it again."""
         wanted = dict[str, None]()
-        if uri is not None and self.documents.is_notebook(uri):
+        if uri is not None and self.documents.notebooks.is_open(uri):
             wanted[uri] = None
-        for lost in self.documents.uris() if uri is None else self.documents.cells(uri) or [uri]:
+        for lost in self.documents.uris() if uri is None else self.documents.notebooks.cells(uri) or [uri]:
             self.forget(lost)
             snapshot = self.documents.forget(lost)
             if snapshot:
                 wanted[lost if lost == uri else snapshot.file_uri] = None
         for each in wanted:
-            self.documents.close_notebook(each)
+            self.documents.notebooks.close(each)
             self.editor.reopen(each)
 
     def refresh(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dg_lsp.backend.resident import Resident
+from dg_lsp.documents.diffs import Replacement
 from dg_lsp.documents.documents import Change, Documents, Edit, Snapshot
 from dg_lsp.documents.positions import Lines
 from dg_lsp.workspace.history import EditHistory
@@ -19,21 +20,12 @@ MOST_PLACES = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditPlace:
-    """A proposal to replace [start, end) of a document by `text`."""
-
-    start: int
-    end: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NextEdit:
     """A next edit in `snapshot`. `id` is unique in the session."""
 
     id: int
     snapshot: Snapshot
-    places: tuple[EditPlace, ...]
+    places: tuple[Replacement, ...]
     """Places that do not overlap: the first one to show, then the others, the likeliest first."""
 
 
@@ -42,7 +34,7 @@ class _Shown:
     id: int
     lines: Lines
     """The text that `places` are offsets of."""
-    places: Sequence[EditPlace]
+    places: Sequence[Replacement]
     """Places that the user has not decided about."""
     promised: bool = False
     """Whether all edits since they were shown accepted other places of the same next edit."""
@@ -86,7 +78,7 @@ class NextEdits:
         if filled is None or now is None or now.lines is not snapshot.lines or now.policy.off:
             return None
         offered = [
-            EditPlace(
+            Replacement(
                 start=each.replaces[0],
                 end=each.replaces[1],
                 text=snapshot.as_written(each.text, snapshot.text[slice(*each.replaces)]),
@@ -123,15 +115,15 @@ class NextEdits:
     def closed(self, uri: str) -> None:
         self._shown.pop(uri, None)
 
-    def _offered(self, snapshot: Snapshot, places: Sequence[EditPlace], *, promised: bool = False) -> NextEdit:
+    def _offered(self, snapshot: Snapshot, places: Sequence[Replacement], *, promised: bool = False) -> NextEdit:
         found = NextEdit(id=next(self._ids), snapshot=snapshot, places=tuple(places))
         self._shown[snapshot.uri] = _Shown(id=found.id, lines=snapshot.lines, places=places, promised=promised)
         return found
 
-    def _left(self, uri: str, lines: Lines, places: Sequence[EditPlace], edit: Edit) -> list[EditPlace]:
+    def _left(self, uri: str, lines: Lines, places: Sequence[Replacement], edit: Edit) -> list[Replacement]:
         """The places that an edit of `lines` leaves undecided, with their offsets after the edit."""
         end, shift = edit.start + len(edit.removed), len(edit.inserted) - len(edit.removed)
-        left: list[EditPlace] = []
+        left: list[Replacement] = []
         for place in places:
             if end < place.start:
                 left.append(replace(place, start=place.start + shift, end=place.end + shift))
@@ -141,25 +133,25 @@ class NextEdits:
                 self._never_again(uri, lines, place)
         return left
 
-    def _never_again(self, uri: str, lines: Lines, place: EditPlace) -> None:
+    def _never_again(self, uri: str, lines: Lines, place: Replacement) -> None:
         self._dismissed[_what(uri, lines, place)] = None
         for oldest in list(self._dismissed)[:-KEPT_DISMISSED]:
             del self._dismissed[oldest]
 
 
-def _is_accepted(lines: Lines, place: EditPlace, edit: Edit) -> bool:
+def _is_accepted(lines: Lines, place: Replacement, edit: Edit) -> bool:
     """Whether an edit does just what a place proposes."""
     end = edit.start + len(edit.removed)
     now = lines.text[place.start : edit.start] + edit.inserted + lines.text[end : place.end]
     return place.start <= edit.start and end <= place.end and now == place.text
 
 
-def _what(uri: str, lines: Lines, place: EditPlace) -> tuple[str, str, str]:
+def _what(uri: str, lines: Lines, place: Replacement) -> tuple[str, str, str]:
     """A key of an edit by its line's text, so that it is recognized wherever the line moves."""
     return uri, lines.text[lines.line_start(place.start) : lines.line_end(place.end)], place.text
 
 
-def _applied(text: str, places: Sequence[EditPlace]) -> str:
+def _applied(text: str, places: Sequence[Replacement]) -> str:
     for place in sorted(places, key=lambda place: -place.start):
         text = text[: place.start] + place.text + text[place.end :]
     return text

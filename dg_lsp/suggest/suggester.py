@@ -119,7 +119,7 @@ class Suggester:
         uri = change.after.uri
         if not change.edits:
             return
-        self.rearranged(each for each in self._documents.cells(change.after.notebook) if each != uri)
+        self.rearranged(each for each in self._documents.notebooks.cells(change.after.notebook) if each != uri)
         self._edits[uri] = change.edits[-1]
         finished, lane = self._cache(uri).finished(change.after.text), self._lanes.get(uri)
         if finished and lane and self._resident.is_ready and not change.after.policy.off:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dg_lsp import cli
-from dg_lsp.cli import COMMANDS, Mount, run
+from dg_lsp.cli import COMMANDS, run
 
-PRESENT = [name for name, mount in COMMANDS.items() if find_spec(mount.target.partition(":")[0])]
+PRESENT = [name for name, (target, _) in COMMANDS.items() if find_spec(target.partition(":")[0])]
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]):
@@ -20,7 +20,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]):
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]):
     assert run(["--help"]) == 0
     out = capsys.readouterr().out
-    assert all(name in out and mount.help.split(".")[0] in out for name, mount in COMMANDS.items())
+    assert all(name in out and told.split(".")[0] in out for name, (_, told) in COMMANDS.items())
     listed = out.partition("Commands:\n")[2].splitlines()
     assert [line.split()[0] for line in listed] == list(COMMANDS)
 
@@ -65,7 +65,7 @@ def test_a_wrong_command_line_is_one_line(arguments: list[str], message: str, ca
 def test_a_command_that_is_not_installed_is_its_own_error_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setitem(cli.COMMANDS, "gone", Mount(target="dg_lsp.commands.gone:gone", help="Not there."))
+    monkeypatch.setitem(cli.COMMANDS, "gone", ("dg_lsp.commands.gone:gone", "Not there."))
     assert run(["--version"]) == 0
     assert run(["gone"]) == 1
     message = "dg-lsp: gone can't run here, as dg_lsp.commands.gone is not installed: install dg-lsp again.\n"

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 _OPENAI = "/v1/"
 _AGAIN = {"retry-after": "1"}
 Events = AsyncGenerator[dict[str, Any]]
-Shape = llamacpp.Infill | openai.Completion | openai.ChatCompletion
+AnswerForm = llamacpp.Infill | openai.Completion | openai.ChatCompletion
 """How a client is answered."""
 _POSTED = ("/infill", "/v1/completions", "/v1/chat/completions")
 _MODELS = ("/v1/models", "/models")
@@ -78,15 +78,15 @@ class HttpApp:
         completion = openai.Completion(self._model, logprobs=logprobs, with_usage=body.with_usage)
         return await self._filled(arrived, body, _gap(body), completion)
 
-    async def _filled(self, arrived: float, body: RequestBody, wanted: FillRequest, shape: Shape) -> Response:
+    async def _filled(self, arrived: float, body: RequestBody, wanted: FillRequest, form: AnswerForm) -> Response:
         endings = body.endings(wanted)
         if body.loads_only:
             reply = await self._fills.warm(arrived)
             if isinstance(reply, Failed):
                 raise HttpError.of(reply)
-            return _json(shape.whole([shape.UNASKED], None))
+            return _json(form.whole([form.UNASKED], None))
         replies = self._fills.fill(wanted, drafts=body.stream is True and _stands(wanted), arrived=arrived)
-        return await _answered(body, replies, wanted, endings, shape)
+        return await _answered(body, replies, wanted, endings, form)
 
     async def _chat(self, request: Request) -> Response:
         arrived = time.monotonic()
@@ -121,12 +121,12 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: Events, replies: AsyncGenerator[EngineMessage], shape: Shape) -> None:
+    def __init__(self, events: Events, replies: AsyncGenerator[EngineMessage], form: AnswerForm) -> None:
         super().__init__(headers={"cache-control": "no-cache"})
         del self.headers["content-length"]
         self._events = events
         self._replies = replies
-        self._shape = shape
+        self._form = form
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with contextlib.aclosing(self._replies), contextlib.aclosing(self._events):
@@ -135,8 +135,8 @@ class EventStream(Response):
                 async for event in self._events:
                     await _send(send, _event(event))
             except HttpError as error:
-                await _send(send, _event(self._shape.error_object(error.status, str(error))))
-            await send({"type": "http.response.body", "body": self._shape.END, "more_body": False})
+                await _send(send, _event(self._form.error_object(error.status, str(error))))
+            await send({"type": "http.response.body", "body": self._form.END, "more_body": False})
 
 
 def shown_name(model: str) -> str:
@@ -167,19 +167,19 @@ def _gap(body: CompletionBody) -> FillRequest:
 
 
 async def _answered(
-    body: RequestBody, replies: AsyncGenerator[EngineMessage], wanted: FillRequest, endings: Endings, shape: Shape
+    body: RequestBody, replies: AsyncGenerator[EngineMessage], wanted: FillRequest, endings: Endings, form: AnswerForm
 ) -> Response:
     """The whole answer, or a stream of it."""
     if not body.stream:
         async with contextlib.aclosing(replies):
             filled, answers = _finished(await anext(replies), endings, wanted)
-        return _json(shape.whole(answers, filled))
+        return _json(form.whole(answers, filled))
     # An error that comes first can still be told by the status.
     first = await anext(replies)
     if isinstance(first, Failed) and first.code != "late":
         await replies.aclose()
         raise HttpError.of(first)
-    return EventStream(_events(first, replies, wanted, endings, shape), replies, shape)
+    return EventStream(_events(first, replies, wanted, endings, form), replies, form)
 
 
 async def _events(
@@ -187,21 +187,21 @@ async def _events(
     rest: AsyncGenerator[EngineMessage],
     wanted: FillRequest,
     endings: Endings,
-    shape: Shape,
+    form: AnswerForm,
 ) -> Events:
-    for begun in shape.begin():
+    for begun in form.begin():
         yield begun
     settling, message = Settling(endings), first
     while isinstance(message, Drafted):
         if text := settling.more(message.draft):
-            yield shape.piece(text)
+            yield form.piece(text)
         message = await anext(rest)
     filled, answers = _finished(message, endings, wanted)
     for index, each in enumerate(answers):
         text = each.text if index else settling.rest(each.text)
-        for left in shape.end(index, text, each, filled):
+        for left in form.end(index, text, each, filled):
             yield left
-    for last in shape.usage(answers, filled):
+    for last in form.usage(answers, filled):
         yield last
 
 

@@ -16,7 +16,7 @@ TEXTS = st.lists(st.sampled_from(["a", "b", "😋", "", "\n", "\r\n", "\r", "\x0
 def applied(old: str, new: str) -> str:
     text = old
     for each in reversed(replacements(old, new)):
-        text = text[: each.start] + each.new + text[each.end :]
+        text = text[: each.start] + each.text + text[each.end :]
     return text
 
 
@@ -46,7 +46,7 @@ def test_none_begins_or_ends_inside_a_line_break(old: str, new: str):
     ],
 )
 def test_what_did_not_change_is_not_in_them(old: str, new: str, parts: list[tuple[str, str]]):
-    assert [(old[each.start : each.end], each.new) for each in replacements(old, new)] == parts
+    assert [(old[each.start : each.end], each.text) for each in replacements(old, new)] == parts
 
 
 @pytest.mark.parametrize("line", ["}\n", "\n", "x = 1\n"])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dg_lsp.documents.diffs import Replacement
 from dg_lsp.documents.documents import Snapshot
-from dg_lsp.documents.gap import WINDOW_CHARS, Selected, gap_at, window
+from dg_lsp.documents.gap import WINDOW_CHARS, gap_at, window
 from dg_lsp.documents.positions import Lines
 
 
@@ -44,7 +45,7 @@ def test_typing_keeps_the_start_of_what_is_shown():
 
 
 def test_the_selected_completion_is_part_of_the_text():
-    gap = gap_at(snapshot("x = pri\ny"), 7, Selected(start=4, end=7, text="print"))
+    gap = gap_at(snapshot("x = pri\ny"), 7, Replacement(start=4, end=7, text="print"))
     assert window(gap) == ("x = print", "\ny")
     assert gap.ends_line
 

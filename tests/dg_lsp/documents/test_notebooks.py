@@ -117,11 +117,11 @@ def test_nothing_is_kept_of_a_notebook_that_is_closed():
     for at in range(20):
         typed(documents, f"cell:{at}", 0, 0, "y")
         assert shown(documents, at, 0)
-    documents.close_notebook(NOTEBOOK)
+    documents.notebooks.close(NOTEBOOK)
     for at in range(20):
         documents.close(f"cell:{at}")
     assert documents.others("") == []
-    assert not any(vars(documents._notebooks)[kept] for kept in ("_cells", "_holding", "_around"))
+    assert not any(vars(documents.notebooks)[kept] for kept in ("_cells", "_holding", "_around"))
 
 
 @dataclass
@@ -210,7 +210,7 @@ class _Model:
         """The same, as other clients do: the document stays, its kind is told, and it is opened anew."""
         cell = self.random.choice(self.cells)
         cell.is_code = not cell.is_code
-        self.documents.renew_cells(NOTEBOOK, [NotebookCell(uri=cell.uri, is_code=cell.is_code)])
+        self.documents.notebooks.renew(NOTEBOOK, [NotebookCell(uri=cell.uri, is_code=cell.is_code)])
         cell.language = "python" if cell.is_code else "markdown"
         self.open(cell)
 
