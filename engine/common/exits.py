@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import signal
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from engine.common.errors import BadInput, EngineError
 from engine.common.terminal import shown
@@ -55,15 +56,8 @@ def interruptible() -> Generator[None]:
         # asyncio cancels what runs when this signal comes, and what is no loop is interrupted.
         signal.raise_signal(signal.SIGINT)
 
-    before = {
-        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, end),
-    }
-    try:
+    with _handled({signal.SIGINT: signal.default_int_handler, signal.SIGTERM: end}):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -76,9 +70,16 @@ def pausing() -> Generator[Callable[[], bool]]:
         for each, handler in before.items():
             signal.signal(each, handler)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with _handled({signal.SIGINT: note, signal.SIGTERM: note}) as before:
         yield lambda: bool(signals)
+
+
+@contextmanager
+def _handled(handlers: Mapping[int, Callable[[int, Any], object]]) -> Generator[Mapping[int, Any]]:
+    """Within the block these handle signals; yields those that do otherwise."""
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield before
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -68,12 +68,12 @@ def is_utf8(path: str | Path) -> bool:
 
 
 @contextmanager
-def writing(folder: Path | None, way_out: str, kind: type[EngineError] = EngineError) -> Generator[None]:
-    """A folder's disk may be full or gone: that is raised as an error of that `kind`, which ends in the way out."""
+def writing(path: Path | None, way_out: str, kind: type[EngineError] = EngineError) -> Generator[None]:
+    """A disk may be full or gone: that is raised as an error of that `kind`, which ends in the way out."""
     try:
         yield
     except OSError as error:
-        raise kind(f"{folder} can't be written to ({error.strerror or error}): {way_out}.") from None
+        raise kind(f"{path} can't be written to ({error.strerror or error}): {way_out}.") from None
 
 
 @contextmanager

@@ -12,10 +12,9 @@ from typing import Literal
 
 from msgspec import field
 
-from engine.common.adapter_use import AdapterUse
 from engine.common.analysis import Analysis
-from engine.common.memory_plan import MemoryPlan
 from engine.common.request import Draft, Filled, FillRequest
+from engine.common.sizes import binary_bytes
 from engine.common.wire import Wire
 
 Priority = Literal["interactive", "background"]
@@ -176,6 +175,45 @@ class Percentiles(Wire, frozen=True, kw_only=True):
 
     p50: float | None = None
     p95: float | None = None
+
+
+class AdapterUse(Wire, frozen=True, kw_only=True):
+    """An adapter that a request came for."""
+
+    folder: str
+    """The folder that it was trained on."""
+    trouble: str = ""
+    """A sentence: why it is not used; empty: it is in use."""
+
+
+class MemoryPlan(Wire, frozen=True, kw_only=True):
+    """The planned memory of a device, in bytes."""
+
+    weights: int
+    contexts: int
+    """Keys and values of one context of the planned length; caching more contexts takes what is left."""
+    canvases: int
+    """Keys and values of the tokens of one pass."""
+    workspace: int
+    """Temporary memory of the layers and the sampler."""
+    library: int
+    """Memory kept by a GPU's libraries."""
+
+    @property
+    def beside(self) -> int:
+        """Everything but the weights."""
+        return self.contexts + self.canvases + self.workspace + self.library
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.beside
+
+    def summary(self) -> str:
+        """The total and its parts, as a clause."""
+        names = {"weights": self.weights, "contexts": self.contexts, "canvases": self.canvases}
+        names |= {"workspace": self.workspace, "CUDA's own": self.library}
+        parts = [f"{name} {binary_bytes(nbytes)}" for name, nbytes in names.items() if nbytes]
+        return f"{binary_bytes(self.total)} planned ({', '.join(parts)})"
 
 
 class EngineStatus(Wire, frozen=True, kw_only=True):

@@ -34,8 +34,9 @@ from engine.learn.screening import Forbidden, benchmark_texts
 from engine.learn.sources import Sources, fetch_pinned
 from engine.learn.state import newest_state, read_curve
 from engine.learn.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
-from engine.models.causal.opening import open_coder
-from engine.models.checkpoints.placement import check_cuda
+from engine.models.causal.opening import coder_of
+from engine.models.checkpoints.checkpoint import read_checkpoint
+from engine.models.checkpoints.placement import Placement, check_cuda
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.products import keep_few_programs, prefers_bfloat16
 
@@ -196,7 +197,8 @@ def pairs(
     if threads:
         torch.set_num_threads(threads)
     dtype = torch.bfloat16 if prefers_bfloat16(where.type) else torch.float32
-    coder = open_coder(base, dtype, where.type)
+    checkpoint = read_checkpoint(base, base.stem)
+    coder = coder_of(checkpoint, Placement(device=where.type, layers=(where.type,) * checkpoint.layers, dtype=dtype))
     sitting = PairsSitting(device=where, workers=_workers(where), start_from=start_from)
     with pausing() as should_pause:
         state = train_pairs(

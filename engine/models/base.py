@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from engine.common.errors import ModelError
-from engine.common.memory_plan import MemoryPlan
+from engine.common.messages import MemoryPlan
 from engine.common.request import FillRequest
 from engine.models.checkpoints.directory import LengthStrategy
 from engine.models.length_prior import LengthPrior

@@ -297,11 +297,6 @@ class KVCache:
         """The passes of a context, oldest first."""
         return self._passes.get(context, ())
 
-    def renew(self, context: Context) -> None:
-        """Treat a context's kept passes as fresh."""
-        for held in self.passes(context):
-            held.uses = 1
-
     def plan(self, parts: Sequence[Part]) -> None:
         """Decide what a step computes of each part, and where full passes are kept. Passes used in this step stay:
         parts without room must not drive out the others."""

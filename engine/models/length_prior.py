@@ -18,8 +18,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.common.errors import EngineError, ModelError
-from engine.common.files import replacing
+from engine.common.errors import ModelError
+from engine.common.files import replacing, writing
 from engine.common.wire import Wire
 
 NonNegative = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
@@ -60,15 +60,10 @@ def fit_prior(usual: Mapping[int, float]) -> LengthPrior:
 
 def write_prior(prior: LengthPrior, file: Path) -> None:
     """Write a prior to `file`, where `read_prior` finds it. Raises EngineError; then the file is as before."""
-    try:
+    with writing(file, "make room for it there, or name another folder with DG_LSP_STATE_DIR"):
         file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as draft:
             draft.write_bytes(msgspec.json.format(msgspec.json.encode(prior)) + b"\n")
-    except OSError as error:
-        raise EngineError(
-            f"{file} can't be written ({error.strerror or error}): make room for it there, or name another folder with "
-            "DG_LSP_STATE_DIR."
-        ) from None
 
 
 def read_prior(file: Path) -> LengthPrior | None:

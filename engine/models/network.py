@@ -9,11 +9,9 @@ and decides who sees what.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any, Self
 
 import torch
@@ -31,8 +29,6 @@ _MOST_TWICE_NBYTES = 256 << 20
 """Largest weights that are kept in a second order, which is faster for many rows."""
 _ROWS = 128
 """Rows of a gated block in 8 bit at once: what is inside it stays in the processor's cache."""
-_FUSED = 64
-"""Most variants of a layer that are compiled: each width, for each kind of layers."""
 Rotation = tuple[Tensor, Tensor]
 """Cosines and sines [B, T, 1, D]; the sines have the sign of the half that they are multiplied with."""
 
@@ -190,20 +186,6 @@ class Network(ABC):
         sizes = [self.head_size(index) for index in range(len(self.layers))]
         rows = [layer.self_attn.k_proj.weight.shape[0] for layer in self.layers]
         return [(count // size, size) for count, size in zip(rows, sizes, strict=True)]
-
-    @contextmanager
-    def fusing(self, wanted: bool) -> Generator[None]:
-        """Within the block the code between attentions is compiled, if `wanted` and possible for the family."""
-        if not wanted:
-            yield
-            return
-        compiler: Any = import_module("torch._dynamo.config")
-        self.fused = True
-        try:
-            with compiler.patch(recompile_limit=_FUSED):
-                yield
-        finally:
-            self.fused = False
 
     def seen(self, index: int, length: int) -> int:
         """Tokens of a context of `length` that a canvas sees in layer `index`."""

@@ -60,8 +60,6 @@ class StaticSteps:
         self._uses = Counter[Widths]()
         self._runs: dict[Widths, Run] = {}
         self._buffers: _Buffers | None = None
-        self.compiles = False
-        """Whether the code between attentions is compiled before it is captured, which takes much longer."""
         self._fails = False
         self.count = 0
         """Steps that were run."""
@@ -103,8 +101,7 @@ class StaticSteps:
 
     def _captured(self, buffers: _Buffers, widths: Widths, hidden: Hidden) -> bool:
         try:
-            with self._network.fusing(self.compiles):
-                self._runs[widths] = self._capture(lambda: buffers.compute(widths, hidden))
+            self._runs[widths] = self._capture(lambda: buffers.compute(widths, hidden))
         except RuntimeError as error:
             # An operation that no graph may hold is reported as broken devices are.
             if is_out_of_memory(error) or (is_broken_device(error) and "captur" not in str(error)):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import BPE
@@ -17,6 +17,7 @@ from engine.models.checkpoints.directory import Checkpoint, read_text, reading
 from engine.models.prompts.window import CHARACTERS, before_gap, last_tokens
 from engine.models.vocabulary import METASPACE, Vocabulary
 
+T = TypeVar("T")
 NORMAL, _UNKNOWN, _USER, _BYTE = 1, 2, 4, 6
 """Of `tokenizer.ggml.token_type`."""
 WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
@@ -93,6 +94,17 @@ def settled(tokenizer: Tokenizer) -> Tokenizer:
     tokenizer.encode_special_tokens = True
     tokenizer.encode(_SAMPLE, add_special_tokens=False)
     return tokenizer
+
+
+def within(room: int, parts: Iterable[T], size: Callable[[T], int]) -> list[T]:
+    """The first parts that have room together."""
+    chosen: list[T] = []
+    for part in parts:
+        room -= size(part)
+        if room < 0:
+            break
+        chosen.append(part)
+    return chosen
 
 
 class PromptLayout(ABC):

@@ -245,23 +245,17 @@ def _check(
 
 
 def _read_packed(tensor: TensorHeader, dtype: torch.dtype, device: str) -> PackedWeights:
+    scales = torch.bfloat16 if tensor.rounded else _DTYPES[tensor.pieces[0]["scales"].dtype]
+    weights = packed_weights(tensor, scales, dtype, device)
     if tensor.rounded:
-        return _rounded(tensor, dtype, device)
-    weights = packed_weights(tensor, _DTYPES[tensor.pieces[0]["scales"].dtype], dtype, device)
-    together = len(tensor.pieces) // weights.experts
-    for expert in range(weights.experts):
-        own = tensor.pieces[expert * together : (expert + 1) * together]
-        read = [_read_parts(piece) for piece in own]
-        weights.put(expert, {name: torch.cat([each[name] for each in read]) for name in read[0]})
-    return weights
-
-
-def _rounded(tensor: TensorHeader, dtype: torch.dtype, device: str) -> PackedWeights:
-    """Weights as int4, of which only some rows are there in full at a time."""
-    weights = packed_weights(tensor, torch.bfloat16, dtype, device)
-    for expert, matrix in enumerate(matrices(tensor)):
-        read = [quantize_int4(rows)[0] for rows in row_blocks(matrix)]
-        weights.put(expert, {name: torch.cat([each[name] for each in read]) for name in read[0]})
+        # Only some rows are there in full at a time.
+        each = ([quantize_int4(rows)[0] for rows in row_blocks(matrix)] for matrix in matrices(tensor))
+    else:
+        together = len(tensor.pieces) // weights.experts
+        firsts = range(0, len(tensor.pieces), together)
+        each = ([_read_parts(piece) for piece in tensor.pieces[first : first + together]] for first in firsts)
+    for expert, read in enumerate(each):
+        weights.put(expert, {name: torch.cat([parts[name] for parts in read]) for name in read[0]})
     return weights
 
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING
 
 from engine.common.address import find_engine
 from engine.common.errors import BadInput, EngineError
@@ -18,6 +18,9 @@ from engine.common.runtime_paths import log_dir, make_runtime_dir, runtime_dir_u
 
 if TYPE_CHECKING:
     from engine.common.messages import Welcome
+    from engine.server.forked import ForkedEngine
+
+    EngineProcess = subprocess.Popen[bytes] | ForkedEngine
 
 _START_S = 30.0
 _LOSER_S = 10.0
@@ -25,18 +28,6 @@ _POLL_S = 0.02
 _CREATION_FLAGS = 0
 if sys.platform == "win32":
     _CREATION_FLAGS = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
-
-
-class EngineProcess(Protocol):
-    """The part of `subprocess.Popen` that is used."""
-
-    pid: int
-
-    def poll(self) -> int | None: ...
-
-    def wait(self, timeout: float | None = None) -> int: ...
-
-    def kill(self) -> None: ...
 
 
 def start_detached(options: str) -> bool:

@@ -5,24 +5,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Any
 
 from engine.common.messages import Percentiles
 from engine.common.percentiles import percentile
 
 _KEPT = 512
-
-
-class MetricsReading(TypedDict):
-    """The metrics at one moment, as `EngineStatus` takes them."""
-
-    served: int
-    forwards: int
-    shared_forwards: int
-    tokens_per_forward: float | None
-    encode_ms: Percentiles
-    step_ms: Percentiles
-    total_ms: Percentiles
 
 
 class Metrics:
@@ -53,18 +41,18 @@ class Metrics:
             self._served += 1
             self._tokens += tokens
 
-    def read(self) -> MetricsReading:
-        """All metrics now."""
+    def read(self) -> dict[str, Any]:
+        """All metrics now, as `EngineStatus` takes them."""
         with self._lock:
-            return MetricsReading(
-                served=self._served,
-                forwards=self._forwards,
-                shared_forwards=self._shared_forwards,
-                tokens_per_forward=self._tokens / self._forwards if self._forwards else None,
-                encode_ms=percentiles(self._encode_ms),
-                step_ms=percentiles(self._step_ms),
-                total_ms=percentiles(self._total_ms),
-            )
+            return {
+                "served": self._served,
+                "forwards": self._forwards,
+                "shared_forwards": self._shared_forwards,
+                "tokens_per_forward": self._tokens / self._forwards if self._forwards else None,
+                "encode_ms": percentiles(self._encode_ms),
+                "step_ms": percentiles(self._step_ms),
+                "total_ms": percentiles(self._total_ms),
+            }
 
 
 def percentiles(values: Sequence[float]) -> Percentiles:

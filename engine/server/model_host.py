@@ -9,9 +9,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from engine.common.adapter_use import AdapterUse
 from engine.common.errors import is_broken_device
-from engine.common.messages import EngineState, Failed, FailureCode
+from engine.common.messages import AdapterUse, EngineState, Failed, FailureCode
 from engine.common.request import FillRequest
 from engine.server import memory
 from engine.server.failures import failure_of

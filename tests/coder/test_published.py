@@ -20,8 +20,8 @@ from engine.lab.eval.tasks import EvalTask
 from engine.lab.peer.client import LlamaCpp
 from engine.models.base import DraftTree
 from engine.models.causal.model import Causal
-from engine.models.causal.opening import open_coder
 from engine.models.checkpoints.coders import CODERS
+from tests.engine.coder import open_coder
 
 pytestmark = pytest.mark.timeout(1800)
 PROMPTS, TOKENS = 50, 12

@@ -10,7 +10,10 @@ import numpy as np
 from tokenizers import pre_tokenizers
 
 if TYPE_CHECKING:
+    import torch
+
     from engine.models.causal.model import Causal
+    from engine.models.causal.opening import Coder
 
 
 MARKERS = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>", "<|file_sep|>")
@@ -21,9 +24,21 @@ def open_model(path: Path) -> Causal:
     """The model in such a file, without passes that measure the machine."""
     # Other tests write such files without torch.
     from engine.models.causal.model import Causal
-    from engine.models.causal.opening import open_coder
 
     return Causal.of_coder(open_coder(path), path.stem, path)
+
+
+def open_coder(path: Path, dtype: torch.dtype | None = None) -> Coder:
+    """The coder in a GGUF, on the processor; in float32 unless told otherwise."""
+    import torch
+
+    from engine.models.causal.opening import coder_of
+    from engine.models.checkpoints.checkpoint import read_checkpoint
+    from engine.models.checkpoints.placement import Placement
+
+    checkpoint = read_checkpoint(path, path.stem)
+    layers = ("cpu",) * checkpoint.layers
+    return coder_of(checkpoint, Placement(device="cpu", layers=layers, dtype=dtype or torch.float32))
 
 
 def write_coder(

@@ -7,9 +7,11 @@ Weights are random, so how many steps a fill takes says nothing: it is told, and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -35,6 +37,8 @@ from engine.models.static_steps import static_steps
 
 STEP, FILL = "step", "fill"
 _CONTEXT = 512
+_FUSED = 64
+"""Most variants of a layer that are compiled: each width, for each kind of layers."""
 _MATRIX = 1024
 
 
@@ -149,12 +153,23 @@ def _compiled_step(proved: Proved, model: Weighed, watch: Stopwatch, count: int)
     made = model.static = static_steps(model.network, model.reads, model.info.context_limit)
     try:
         assert made is not None, "only steps on CUDA are captured"
-        made.compiles = True
-        with forgetful(model):
+        with fusing(model.network), forgetful(model):
             run()
             _note(proved, "compiled graph", count, watch.time(run))
     finally:
         model.static = before
+
+
+@contextmanager
+def fusing(network: Any) -> Generator[None]:
+    """Within the block the code between attentions is compiled, where the family can."""
+    compiler: Any = import_module("torch._dynamo.config")
+    network.fused = True
+    try:
+        with compiler.patch(recompile_limit=_FUSED):
+            yield
+    finally:
+        network.fused = False
 
 
 def _step(model: Weighed, count: int) -> Callable[[], Tensor]:

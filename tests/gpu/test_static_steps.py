@@ -1,6 +1,7 @@
 """Steps as graphs on a GPU, against launched ones."""
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from engine.lab.bench.workload import rows_of, token_ids
 from engine.models.canvas_model import CanvasModel
 from tests.engine.models.test_static_steps import steps
 from tests.engine.quantized import write_quantized
+from tests.gpu.proof import fusing
 from tests.gpu.test_cuda import in_float32
 
 LENGTHS = (100, 300, 100, 40)
@@ -28,14 +30,15 @@ def packed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def check(model: CanvasModel[Any], bound: float, *, compiles: bool = False) -> None:
     graphs = model.static
     assert graphs is not None
-    graphs.compiles, model.static = compiles, None
+    model.static = None
     expected = [steps(model, context=length) for length in LENGTHS]
     model.static = graphs
-    for _ in range(2):
-        model.forget()
-        for length, launched in zip(LENGTHS, expected, strict=True):
-            for one, other in zip(steps(model, context=length), launched, strict=True):
-                assert float((one - other).norm() / other.norm()) <= bound
+    with fusing(model.network) if compiles else nullcontext():
+        for _ in range(2):
+            model.forget()
+            for length, launched in zip(LENGTHS, expected, strict=True):
+                for one, other in zip(steps(model, context=length), launched, strict=True):
+                    assert float((one - other).norm() / other.norm()) <= bound
     assert graphs.widths
     assert graphs.count > len(graphs.widths)
 

@@ -15,8 +15,8 @@ from engine.lab.eval.holes import Hole, Kind, holes
 from engine.learn.examples import CHARACTERS, related_parts
 from engine.learn.packed import PackedCorpus
 from engine.learn.pairs.recipe import PairsRecipe
-from engine.models.causal.layout import FIXED, context_ids
 from engine.models.causal.opening import FimTokens
+from engine.models.causal.prompt import FIXED, context_ids
 
 LONGEST_GAP = 48
 """Most tokens of a gap; a canvas that is narrower holds the first of them."""

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.common.adapter_use import AdapterUse
 from engine.common.errors import EngineError, ModelError, is_broken_device, is_out_of_memory
+from engine.common.messages import AdapterUse
 from engine.models.adapters.applied import with_adapter
 from engine.models.adapters.files import read_adapter
 from engine.models.adapters.metadata import AdapterMetadata, adapters_dir, all_adapters, read_metadata

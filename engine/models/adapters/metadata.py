@@ -15,7 +15,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from engine.common.errors import BadInput, EngineError, ModelError, NotRead
-from engine.common.files import read_regular, replacing
+from engine.common.files import read_regular, replacing, writing
 from engine.common.runtime_paths import data_dir
 from engine.models.checkpoints.directory import METADATA_FILE, Checkpoint, weight_files
 
@@ -154,16 +154,11 @@ def switch_adapter(directory: Path, *, on: bool) -> None:
     """Activate or deactivate an adapter. Raises ModelError for one that can't be read, EngineError where the disk
     refuses."""
     metadata, directory = msgspec.structs.replace(read_metadata(directory), on=on), last_good(directory)
-    try:
+    with writing(directory, "check its permissions and the space on its disk"):
         with replacing(directory / METADATA_FILE) as draft:
             draft.write_bytes(msgspec.json.format(msgspec.json.encode(metadata)))
         # So that an engine looks again.
         os.utime(adapters_dir())
-    except OSError as error:
-        raise EngineError(
-            f"{directory} can't be written to ({error.strerror or error}): "
-            "check its permissions and the space on its disk."
-        ) from None
 
 
 @contextmanager

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer
 
-from engine.common.errors import ModelError
 from engine.models.causal.chat import ChatTemplate, chat_of
-from engine.models.causal.config import MODEL_TYPES, from_gguf, layers, length, markers
+from engine.models.causal.config import markers
 from engine.models.causal.markers import FimTokens
 from engine.models.causal.tokenizer import read_tokenizer
-from engine.models.checkpoints.directory import Checkpoint, Files
-from engine.models.checkpoints.gguf import read_gguf
+from engine.models.checkpoints.directory import Checkpoint
 from engine.models.checkpoints.placement import Placement
 from engine.models.masked.config import read_architecture
 from engine.models.masked.network import MaskedModule, MaskedNetwork
@@ -56,24 +53,3 @@ def coder_of(checkpoint: Checkpoint, placement: Placement, on_percent: OnPercent
         fim=markers(checkpoint),
         chat=chat_of(checkpoint, tokenizer),
     )
-
-
-def open_coder(path: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Coder:
-    """Load a coder from a GGUF file onto one device. Raises ModelError."""
-    file = read_gguf(path)
-    if file.architecture not in MODEL_TYPES:
-        raise ModelError(f"{path} is of the architecture {file.architecture!r}: use one of {' or '.join(MODEL_TYPES)}.")
-    config, tensors = from_gguf(file)
-    files = Files(path=path, name=path.stem, config=config, fields=file.fields)
-    checkpoint = Checkpoint(
-        name=path.stem,
-        path=path,
-        config=config,
-        fields=file.fields,
-        family="causal",
-        length=length(files),
-        layers=layers(files),
-        tensors=tuple(tensors),
-        nbytes=file.nbytes,
-    )
-    return coder_of(checkpoint, Placement(device=device, layers=(device,) * checkpoint.layers, dtype=dtype))

@@ -9,12 +9,13 @@ from tokenizers import Tokenizer
 from engine.common.names import is_name_character
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
-from engine.models.causal.layout import FIXED, context_ids
-from engine.models.causal.opening import FimTokens
+from engine.models.causal.markers import FimTokens
 from engine.models.prompts.window import cut_at_cursor
-from engine.models.tokenizer import PromptLayout
+from engine.models.tokenizer import PromptLayout, within
 from engine.models.vocabulary import Vocabulary
 
+FIXED = 4
+"""Most markers of a context without snippets."""
 PINNED = 48
 """Suffix tokens by which the end of an answer is judged."""
 _WORD = 24
@@ -37,7 +38,8 @@ class CausalPrompt(PromptLayout):
         limit = limit or self._limit
         room = int(limit * _SUFFIX_SHARE)
         following = self.after(request, room)[0][:room]
-        snippets = self._snippets(request, int(limit * _SNIPPET_SHARE))
+        told = (self.tokenize(f"{snippet.path}\n{snippet.text}\n") for snippet in request.snippets)
+        snippets = within(int(limit * _SNIPPET_SHARE), told, lambda ids: len(ids) + 1)
         used = sum(len(each) + 1 for each in snippets) + FIXED + len(following)
         used += (len(self._heading) + 1) * bool(snippets)
         before = self.before(request, limit - used)
@@ -59,12 +61,20 @@ class CausalPrompt(PromptLayout):
             kept, head = kept[:-1], piece + head
         return kept, head
 
-    def _snippets(self, request: FillRequest, room: int) -> list[list[int]]:
-        chosen: list[list[int]] = []
-        for snippet in request.snippets:
-            ids = self.tokenize(f"{snippet.path}\n{snippet.text}\n")
-            room -= len(ids) + 1
-            if room < 0:
-                break
-            chosen.append(ids)
-        return chosen
+
+def context_ids(
+    fim: FimTokens,
+    suffix: Sequence[int],
+    prefix: Sequence[int],
+    snippets: Sequence[Sequence[int]] = (),
+    heading: Sequence[int] = (),
+) -> list[int]:
+    """A context that ends at the gap: `heading` and snippets, each after a separator, the suffix, then the prefix. The
+    published order has the prefix before the suffix: then each key would prefill the suffix again."""
+    begin = [] if fim.begin is None else [fim.begin]
+    separator = [] if fim.file_separator is None else [fim.file_separator]
+    files = [token for snippet in snippets for token in (*separator, *snippet)]
+    before = [*heading, *files] if files else []
+    if fim.middle is None:  # here the prefix is last as published
+        return [*begin, *before, fim.suffix, *suffix, fim.prefix, *prefix]
+    return [*begin, *before, *(separator if before else ()), fim.prefix, fim.suffix, *suffix, fim.middle, *prefix]

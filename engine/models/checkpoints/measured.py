@@ -7,6 +7,7 @@ import statistics
 import time
 from typing import Any
 
+from engine.common.files import replacing
 from engine.common.runtime_paths import data_dir
 from engine.models.checkpoints.coders import CODERS
 
@@ -50,9 +51,8 @@ def _write(name: str, ms: float) -> None:
     file = data_dir() / _FILE
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        written = file.with_suffix(".part")
-        written.write_text(json.dumps(held), encoding="utf-8")
-        written.replace(file)
+        with replacing(file) as draft:
+            draft.write_text(json.dumps(held), encoding="utf-8")
     except OSError:  # what is not kept is measured again
         return
 

@@ -19,7 +19,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+from urllib.request import HTTPSHandler, Request, build_opener
 
 from engine.common.errors import EngineError
 
@@ -80,7 +80,7 @@ def open_url(url: str, settings: IndexSettings, headers: Mapping[str, str]) -> A
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         request.add_unredirected_header("Authorization", f"Basic {b64encode(login.encode()).decode()}")
     context = ssl.create_default_context(cafile=settings.certificates or None)
-    return build_opener(HTTPSHandler(context=context), HTTPRedirectHandler()).open(request, timeout=_TIMEOUT_S)
+    return build_opener(HTTPSHandler(context=context)).open(request, timeout=_TIMEOUT_S)
 
 
 def _with_login(url: str, index: str) -> str:

@@ -9,7 +9,7 @@ import psutil
 import torch
 
 from engine.common.errors import ModelError
-from engine.common.memory_plan import MemoryPlan
+from engine.common.messages import MemoryPlan
 from engine.common.names import Device, check_device
 from engine.common.sizes import binary_bytes
 from engine.models.checkpoints.directory import Checkpoint, TensorHeader

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from engine.common.memory_plan import MemoryPlan
+from engine.common.messages import MemoryPlan
 from engine.common.sizes import binary_bytes
 from engine.models.checkpoints.working import CONTEXT, Sizes, context_for, planned
 

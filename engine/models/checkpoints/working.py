@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.common.memory_plan import MemoryPlan
+from engine.common.messages import MemoryPlan
 
 ROWS = 16
 """Canvases in one forward pass, from one window or several."""

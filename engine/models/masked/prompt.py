@@ -8,7 +8,7 @@ from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.masked.description import Described
 from engine.models.prompts.window import cut_at_cursor
-from engine.models.tokenizer import PromptLayout
+from engine.models.tokenizer import PromptLayout, within
 from engine.models.vocabulary import Vocabulary
 
 _SUFFIX_SHARE, _SNIPPET_SHARE = 0.25, 0.15
@@ -32,17 +32,9 @@ class MaskedPrompt(PromptLayout):
         room = int(limit * _SUFFIX_SHARE)
         suffix, complete = self.after(request, room)
         end = self._end if complete and len(suffix) < room else ()
-        snippets = self._snippets(request, int(limit * _SNIPPET_SHARE))
+        told = (self.tokenize(f"# {snippet.path}\n{snippet.text}\n\n") for snippet in request.snippets)
+        snippets = [token for ids in within(int(limit * _SNIPPET_SHARE), told, len) for token in ids]
         kept, head = self.before(request, limit // 2 - len(snippets) - len(self._begin)), ""
         if not self._cut_anywhere:
             kept, head = cut_at_cursor(kept, self.vocabulary)
         return Prompt(context=(*self._begin, *snippets, *kept), suffix=(*suffix[: room - 1], *end), head=head)
-
-    def _snippets(self, request: FillRequest, room: int) -> list[int]:
-        chosen: list[int] = []
-        for snippet in request.snippets:
-            ids = self.tokenize(f"# {snippet.path}\n{snippet.text}\n\n")
-            if len(chosen) + len(ids) > room:
-                break
-            chosen += ids
-        return chosen

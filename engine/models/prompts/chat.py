@@ -16,7 +16,7 @@ from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.checkpoints.directory import Files, read_text
 from engine.models.prompts.window import CHARACTERS, cut_at_cursor
-from engine.models.tokenizer import PromptLayout
+from engine.models.tokenizer import PromptLayout, within
 from engine.models.vocabulary import Vocabulary
 
 PINNED = 48
@@ -49,7 +49,8 @@ class ChatPrompt(PromptLayout):
         parts = [request.instruction or (_REWRITE if rewrites else _TASK)]
         if request.language:
             parts.append(f"The language is {request.language}.")
-        snippets = self._chosen(request, limit)
+        room = int(limit * _SNIPPET_SHARE) * CHARACTERS
+        snippets = within(room, request.snippets, lambda snippet: len(snippet.text))
         parts += [f"{snippet.path}:\n```\n{snippet.text}\n```" for snippet in snippets]
         parts += self._edits(request, limit)
         if rewrites:
@@ -63,30 +64,23 @@ class ChatPrompt(PromptLayout):
             turn, tokenize=True, add_generation_prompt=True, enable_thinking=False, return_dict=False
         )
 
-    def _chosen(self, request: FillRequest, limit: int) -> list[Any]:
-        room = int(limit * _SNIPPET_SHARE) * CHARACTERS
-        chosen: list[Any] = []
-        for snippet in request.snippets:
-            room -= len(snippet.text)
-            if room < 0:
-                break
-            chosen.append(snippet)
-        return chosen
-
     def _edits(self, request: FillRequest, limit: int) -> list[str]:
         """The newest edits for which there is room, oldest first."""
-        room = int(limit * _EDIT_SHARE) * CHARACTERS
-        chosen: list[str] = []
-        for edit in reversed(request.edits):
-            signed = (
-                f"{sign}{line}" for sign, text in (("-", edit.old), ("+", edit.new)) for line in text.splitlines()
+        told = (
+            "\n".join(
+                (
+                    f"Lately changed in {edit.path}:\n```diff",
+                    *(
+                        f"{sign}{line}"
+                        for sign, text in (("-", edit.old), ("+", edit.new))
+                        for line in text.splitlines()
+                    ),
+                    "```",
+                )
             )
-            said = "\n".join((f"Lately changed in {edit.path}:\n```diff", *signed, "```"))
-            room -= len(said)
-            if room < 0:
-                break
-            chosen.insert(0, said)
-        return chosen
+            for edit in reversed(request.edits)
+        )
+        return within(int(limit * _EDIT_SHARE) * CHARACTERS, told, len)[::-1]
 
 
 def _template(tokenizer: Tokenizer, files: Files) -> Any:

@@ -12,7 +12,7 @@ from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.prompts.layout import EDIT_TOKENS, EOS, context_ids
 from engine.models.prompts.window import CHARACTERS
-from engine.models.tokenizer import PromptLayout
+from engine.models.tokenizer import PromptLayout, within
 from engine.models.vocabulary import Vocabulary
 
 PINNED = 32
@@ -68,13 +68,6 @@ class TokenPrompt(PromptLayout):
 
     def _edits(self, request: FillRequest, room: int) -> list[tuple[list[int], list[int]]]:
         """The newest edits that are short enough, oldest first."""
-        chosen: list[tuple[list[int], list[int]]] = []
-        for edit in reversed(request.edits):
-            old, new = (self.tokenize(text) for text in (edit.old, edit.new))
-            if max(len(old), len(new)) > EDIT_TOKENS:
-                continue
-            room -= 2 + len(old) + len(new)
-            if room < 0:
-                break
-            chosen.insert(0, (old, new))
-        return chosen
+        told = ((self.tokenize(edit.old), self.tokenize(edit.new)) for edit in reversed(request.edits))
+        short = (each for each in told if max(map(len, each)) <= EDIT_TOKENS)
+        return within(room, short, lambda each: 2 + sum(map(len, each)))[::-1]

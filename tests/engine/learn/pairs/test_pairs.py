@@ -31,10 +31,10 @@ from engine.learn.pairs.readings import Readings
 from engine.learn.pairs.recipe import PairsRecipe
 from engine.learn.pairs.run import PairsSitting, PairsState, train_pairs
 from engine.learn.pairs.written_lines import WrittenLines
-from engine.models.causal.layout import context_ids
-from engine.models.causal.opening import Coder, open_coder
+from engine.models.causal.opening import Coder
 from engine.models.causal.pairs import read_pairs
-from tests.engine.coder import write_coder
+from engine.models.causal.prompt import context_ids
+from tests.engine.coder import open_coder, write_coder
 from tests.engine.learn.tiny import toy_corpus
 
 TINY = PairsRecipe(

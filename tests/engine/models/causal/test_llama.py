@@ -9,7 +9,7 @@ import torch
 from tokenizers import pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from engine.models.causal.opening import open_coder
+from tests.engine.coder import open_coder
 
 MARKERS = ("<|endoftext|>", "<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<fim_pad>", "<file_sep>", "<repo_name>")
 TOKENS = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "re", *MARKERS]

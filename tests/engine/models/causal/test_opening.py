@@ -6,8 +6,8 @@ import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from engine.common.errors import ModelError
-from engine.models.causal.opening import Coder, open_coder
-from tests.engine.coder import MARKERS, write_coder
+from engine.models.causal.opening import Coder
+from tests.engine.coder import MARKERS, open_coder, write_coder
 
 
 def reference(coder: Coder) -> Qwen2ForCausalLM:
@@ -63,7 +63,7 @@ def test_what_is_no_coder_is_refused_by_a_sentence(tmp_path: Path):
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    with pytest.raises(ModelError, match="'mamba': use one of qwen2 or llama"):
+    with pytest.raises(ModelError, match=r"'mamba': dg-lsp runs .*, qwen2, llama"):
         open_coder(path)
 
 
