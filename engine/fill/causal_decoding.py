@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from engine.fill.draft_sources import GUESSES, DraftSources
-from engine.fill.draft_tree import ROOT, ROWS, accepted, likeliest_end, likely_tree, of_drafts
+from engine.fill.draft_tree import ROOT, ROWS, accepted, likeliest_end, of_drafts, tree_of
 from engine.fill.gap import Gap
 from engine.fill.greedy import Greedy, Said
 from engine.models.base import CausalHead, DraftTree
@@ -51,7 +51,7 @@ def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: 
     while not greedy.done:
         # One row is that of the text's last token.
         following = drafts.after(said.ids) if passes else of_drafts(())
-        tree, likely = likely_tree(following, known, reach.rows - (not known), head.cost)
+        tree, likely = tree_of(following, known, reach.rows - (not known), head.cost)
         if reach.canvases and head.slots:
             greedy.logits = head.check(text, tree, likeliest_end(tree, likely))
         else:

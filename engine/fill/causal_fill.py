@@ -16,8 +16,7 @@ from engine.fill.gap import Gap
 from engine.fill.greedy import Said, likeliest_other
 from engine.fill.hypotheses import NO_ROW, Hypothesis, shortened
 from engine.fill.tokens import token_bounds
-from engine.fill.validation import belonging, checked, validated_fills
-from engine.syntax.languages import language_of
+from engine.fill.validation import checked, validated_fills
 from engine.syntax.questions import ValidatedFill
 
 UNMET = math.log(0.3)
@@ -135,7 +134,6 @@ class _Answers:
 
     def __init__(self, gap: Gap, ends: Ends) -> None:
         self._gap, self._ends = gap, ends
-        self._language = language_of(gap.request.language)
         self._count = 0
         """How many were checked."""
         self.offered: list[Hypothesis] = []
@@ -150,14 +148,11 @@ class _Answers:
         self._count = len(found)
         told = [number for number in fresh if not ends.adds_nothing(_answer(gap, ends, found[number]))]
         said = {number: each for number in told if (each := _hypothesis(gap, ends, found[number]))}
-        if self._language is None:
-            self.offered += [_checked(gap, each, belonging(gap.request, each.text)) for each in said.values()]
-            return
         # What follows the cursor may have to stand in a line of its own, as the model says it.
         further = [number for number in said if ends.goes_on]
         broken = {number: each for number in further if (each := _hypothesis(gap, ends, found[number], broken=True))}
         ways = [*said.items(), *broken.items()]
-        answers = yield from _validated(gap, self._language, [each for _, each in ways])
+        answers = yield from _validated(gap, [each for _, each in ways])
         clean = dict[int, Hypothesis]()
         for (number, each), answer in zip(ways, answers, strict=True):
             if answer and answer.verdict and answer.verdict.problems:
@@ -170,9 +165,9 @@ class _Answers:
 
     def with_heads(self) -> Work[list[Hypothesis]]:
         """What is offered; where that is too little, the heads of others that may stand in the gap, too."""
-        if self._language is None or not self.refused or len(self.offered) >= self._gap.request.n:
+        if not self.refused or len(self.offered) >= self._gap.request.n:
             return self.offered
-        heads = yield from _validated(self._gap, self._language, self.refused, cut=True)
+        heads = yield from _validated(self._gap, self.refused, cut=True)
         cut = [
             _checked(self._gap, each, found, "cut")
             for each, found in zip(self.refused, heads, strict=True)
@@ -181,11 +176,8 @@ class _Answers:
         return [*self.offered, *cut]
 
 
-def _validated(
-    gap: Gap, language: str, said: Sequence[Hypothesis], *, cut: bool = False
-) -> Work[Sequence[ValidatedFill | None]]:
-    texts = [each.text for each in said]
-    return (yield from validated_fills(gap.request, language, texts, gap.deadline, cut=cut))
+def _validated(gap: Gap, said: Sequence[Hypothesis], *, cut: bool = False) -> Work[Sequence[ValidatedFill | None]]:
+    return (yield from validated_fills(gap.request, [each.text for each in said], gap.deadline, cut=cut))
 
 
 def _checked(gap: Gap, said: Hypothesis, found: ValidatedFill, syntax: Syntax = "ok") -> Hypothesis:

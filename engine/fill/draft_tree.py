@@ -38,17 +38,10 @@ def tree_of(
     rows: int = ROWS,
     cost: Cost = linear_cost,
     most: float = MOST,
-) -> DraftTree:
+) -> tuple[DraftTree, list[float]]:
     """Tokens that are `known` to come next, one after the other, and after them the likeliest that may follow, as many
     as let the most tokens come out of a pass by its time: `rows` tokens at the most, but all that are known. `most`:
-    how sure any of them can be."""
-    return likely_tree(following, known, rows, cost, most)[0]
-
-
-def likely_tree(
-    following: Following, known: Sequence[int], rows: int, cost: Cost, most: float = MOST
-) -> tuple[DraftTree, list[float]]:
-    """The same tree with the probability of each of its tokens."""
+    how sure any of them can be. Comes with the probability of each."""
     ids, parents = [*known], [*range(ROOT, len(known) + ROOT)]
     likely = [1.0] * len(known)
     waiting: list[tuple[float, int, int, tuple[int, ...]]] = []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor
 
-from engine.common.request import Draft, Filled
+from engine.common.request import Candidate, Draft, Filled, Timings
 from engine.models.base import Model, Rows
 from engine.models.logits import Logits
 from engine.models.products import threads_for
@@ -60,7 +60,11 @@ def _driven(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | 
                 wanted = next(filling)
                 continue
             if isinstance(wanted, Check):
-                checks = checks or _checks()
+                if checks is None:
+                    # Not before a document is looked at: an engine that has a process for that never does.
+                    from engine.syntax.checks import Checks
+
+                    checks = Checks()
                 wanted = filling.send(checks.answer(wanted.question, wanted.budget_ms))
                 continue
             if on_draft:
@@ -74,11 +78,17 @@ def _driven(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | 
         return end.value
 
 
-def _checks() -> Checks:
-    # Not before a document is looked at: an engine that has a process for that never does.
-    from engine.syntax.checks import Checks
-
-    return Checks()
+def filled_by(
+    model: Model, candidates: Sequence[Candidate], *, forwards: int, ms: Timings, width: int | None = None, **more: Any
+) -> Filled:
+    """A model's answer. Where no width is told it is the first candidate's, and each pass is a step; `more`: other
+    fields of `Filled`."""
+    first = candidates[0].tokens if candidates else 0
+    told = {"width": first if width is None else width, "steps": forwards, **more}
+    name, device, adapter = model.info.name, model.info.device, model.info.adapter
+    return Filled(
+        model=name, device=device, adapter=adapter, candidates=tuple(candidates), forwards=forwards, ms=ms, **told
+    )
 
 
 def merged(steps: Sequence[Step]) -> Rows:

@@ -17,8 +17,7 @@ from engine.fill.deadline import Deadline
 from engine.fill.denoise import Denoising, denoise
 from engine.fill.distributions import Distributions, look
 from engine.fill.executor import Step
-from engine.fill.race import Race
-from engine.fill.sampling import either, published_policies
+from engine.fill.sampling import Race, either, published_policies
 from engine.fill.slack import end_after_text, end_once
 from engine.models.base import Context, Model, Prompt, Rows, Sampling
 from engine.models.logits import Logits

@@ -14,9 +14,9 @@ from collections.abc import Generator, Sequence
 
 from msgspec import structs
 
-from engine.common.request import Candidate, Filled, FillRequest, RecentEdit, Syntax, Timings
+from engine.common.request import Candidate, FillRequest, RecentEdit, Syntax, Timings
 from engine.fill.deadline import Deadline
-from engine.fill.executor import Filling, Step, Work
+from engine.fill.executor import Filling, Step, Work, filled_by
 from engine.fill.line_ends import in_line_feeds
 from engine.fill.opening import open_gap
 from engine.fill.replays import Replay, replaces, replays, resizes, with_roles
@@ -59,7 +59,8 @@ def next_edit(model: Model, request: FillRequest) -> Filling:
     for place in places:
         if len(candidates) == request.n or place.likely + _READ * _NATS < LIKELY or deadline.step_is_done():
             break
-        if any(place.start < end and start < place.end for each in candidates for start, end in [_span(each)]):
+        taken = (each.replaces or (0, 0) for each in candidates)
+        if any(place.start < end and start < place.end for start, end in taken):
             continue
         likely = place.likely
         # What no reading could change is not read.
@@ -73,16 +74,7 @@ def next_edit(model: Model, request: FillRequest) -> Filling:
             likely += _READ * max(-_NATS, min(easier[start, new], _NATS))
         if likely >= LIKELY and (syntax := (yield from _checked(request, text, place, deadline))):
             candidates.append(_candidate(model, place, likely, syntax))
-    return Filled(
-        model=model.info.name,
-        device=model.info.device,
-        adapter=model.info.adapter,
-        candidates=tuple(candidates),
-        width=candidates[0].tokens if candidates else 0,
-        steps=0,
-        forwards=0,
-        ms=Timings(total=(time.perf_counter() - began) * 1000),
-    )
+    return filled_by(model, candidates, forwards=0, ms=Timings(total=(time.perf_counter() - began) * 1000))
 
 
 def _calls(request: FillRequest, text: str, deadline: Deadline) -> Work[Sequence[SpanEdit]]:
@@ -139,10 +131,6 @@ def _with_roles(
     return with_roles(found, said[1].spans, dict(zip(edited, said[0].spans, strict=True)))
 
 
-def _span(candidate: Candidate) -> tuple[int, int]:
-    return candidate.replaces or (0, 0)
-
-
 def _candidate(model: Model, place: Replay | SpanEdit, likely: float, syntax: Syntax) -> Candidate:
     return Candidate(
         text=place.new,
@@ -183,12 +171,9 @@ def _easier(
 
 def _checked(request: FillRequest, text: str, place: Replay | SpanEdit, deadline: Deadline) -> Work[Syntax | None]:
     """How it stands with the file's syntax; None where it adds a problem."""
-    language = language_of(request.language)
-    if language is None:
-        return "unchecked"
     old = text[place.start : place.end]
     edit = structs.replace(request, task="rewrite", prefix=text[: place.start], old=old, suffix=text[place.end :])
-    (found,) = yield from validated_fills(edit, language, [place.new], deadline)
+    (found,) = yield from validated_fills(edit, [place.new], deadline)
     if found is None or (found.verdict and not found.verdict.is_clean):
         return None
     return "ok" if found.verdict else "unchecked"

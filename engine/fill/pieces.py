@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from engine.common.errors import BadInput
 from engine.common.request import Candidate, Draft, Filled, FillRequest, Syntax, Timings
 from engine.fill.deadline import Deadline
-from engine.fill.executor import Filling, Step, T, Work
+from engine.fill.executor import Filling, Step, T, Work, filled_by
 from engine.fill.line_ends import in_line_feeds
 from engine.fill.pipeline import infill
 from engine.fill.tokens import token_bounds
@@ -61,11 +61,9 @@ def in_pieces(model: Model, request: FillRequest, clock: Clock = time.perf_count
         pieces.append(piece)
         done += _text(request, piece, 0)
     candidates = yield from _whole(request, pieces, Deadline(request.deadline_ms, began, clock))
-    return Filled(
-        model=model.info.name,
-        device=model.info.device,
-        adapter=model.info.adapter,
-        candidates=tuple(candidates),
+    return filled_by(
+        model,
+        candidates,
         width=sum(each.width for each in filled),
         steps=sum(each.steps for each in filled),
         forwards=sum(each.forwards for each in filled),
@@ -171,10 +169,9 @@ def _whole(request: FillRequest, pieces: Sequence[Piece], deadline: Deadline) ->
     """Candidates for all of it: the best of each piece, the second best of each, ...; those that add no problem."""
     ranks = max((len(piece.candidates) for piece in pieces), default=0)
     whole = [_combined(request, pieces, rank) for rank in range(ranks)]
-    language = language_of(request.language)
-    if language is None or len(pieces) == 1:
+    if language_of(request.language) is None or len(pieces) == 1:
         return whole
-    validated = yield from validated_fills(request, language, [each.text for each in whole], deadline)
+    validated = yield from validated_fills(request, [each.text for each in whole], deadline)
     verdicts = [found and found.verdict for found in validated]
     return [each for each, verdict in zip(whole, verdicts, strict=True) if verdict and verdict.is_clean]
 

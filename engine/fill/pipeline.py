@@ -11,7 +11,7 @@ from engine.common.request import Candidate, Filled, FillRequest, Timings
 from engine.fill.causal_fill import causal_fill
 from engine.fill.causal_hypothesis import causal_hypothesis
 from engine.fill.deadline import Deadline
-from engine.fill.executor import Filling, Step, drive
+from engine.fill.executor import Filling, Step, drive, filled_by
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import NO_ROW, Hypothesis, hypotheses
 from engine.fill.lengths.calibrated import calibrated
@@ -106,11 +106,9 @@ def infill(
         if parts.causal_hypothesis:
             chosen += yield from causal_hypothesis(gap, chosen)
     candidates = ranked(gap, chosen, read=is_read)
-    return Filled(
-        model=model.info.name,
-        device=model.info.device,
-        adapter=model.info.adapter,
-        candidates=candidates,
+    return filled_by(
+        model,
+        candidates,
         width=len(gap.committed) + _width(candidates, chosen, widths),
         steps=gap.steps,
         forwards=gap.steps + gap.written,

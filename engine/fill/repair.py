@@ -17,8 +17,8 @@ from engine.fill.executor import Step, Work
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import Hypothesis, hypotheses, hypothesis, offsets, shortened
 from engine.fill.lengths.strategies import Fitted
-from engine.fill.sampling import doubtful, linear_temperature
-from engine.fill.validation import belonging, checked, validated_fills
+from engine.fill.sampling import linear_temperature
+from engine.fill.validation import checked, validated_fills
 from engine.models.logits import Logits
 from engine.syntax.languages import language_of
 from engine.syntax.problems import Problem
@@ -37,17 +37,13 @@ NEIGHBOURS = 2
 
 def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Work[list[Hypothesis]]:
     """The hypotheses of `fitted` that may be offered, repaired or cut where needed."""
-    language = language_of(gap.request.language)
-    if language is None:
-        found = hypotheses(gap, fitted)
-        return [_offered(gap, each, belonging(gap.request, each.text), "unchecked") for each in found]
     held, least = fitted.canvas.pinned, gap.sampling.mend_from
     # What says nothing is not offered whatever a validator says.
     pending = {each.row: each for each in hypotheses(gap, fitted) if each.text or gap.request.old}
     done: list[Hypothesis] = []
     spent: list[Hypothesis] = []
     for round_ in range(rounds + 1):
-        broken = yield from _sort_out(gap, language, pending, done, "repaired" if round_ else "ok")
+        broken = yield from _sort_out(gap, pending, done, "repaired" if round_ else "ok")
         if gap.request.task == "fill":
             if len(done) >= gap.request.n:
                 break  # enough can be shown
@@ -64,22 +60,22 @@ def repaired(gap: Gap, fitted: Fitted, rounds: int = ROUNDS) -> Work[list[Hypoth
             else:
                 # The canvas says nothing now: what it said before can be cut, but not repaired again.
                 spent.append(pending.pop(row))
-    return done + (yield from _cut(gap, language, [*pending.values(), *spent]))
+    return done + (yield from _cut(gap, [*pending.values(), *spent]))
 
 
 def _sort_out(
-    gap: Gap, language: str, pending: dict[int, Hypothesis], done: list[Hypothesis], syntax: Syntax
+    gap: Gap, pending: dict[int, Hypothesis], done: list[Hypothesis], syntax: Syntax
 ) -> Work[dict[int, tuple[Problem, ...]]]:
     """Move what may be offered from `pending` to `done`; returns the problems of the rest, by row."""
     broken: dict[int, tuple[Problem, ...]] = {}
-    fills = [each.text for each in pending.values()]
-    validated = yield from validated_fills(gap.request, language, fills, gap.deadline)
+    needs_verdict = gap.request.task != "fill" and language_of(gap.request.language) is not None
+    validated = yield from validated_fills(gap.request, [each.text for each in pending.values()], gap.deadline)
     for (row, said), found in zip(list(pending.items()), validated, strict=True):
         if found is None:
             continue
         if found.verdict and found.verdict.problems:
             broken[row] = found.verdict.problems
-        elif found.verdict or gap.request.task == "fill":
+        elif found.verdict or not needs_verdict:
             done.append(_offered(gap, said, found, syntax))
             del pending[row]
     return broken
@@ -135,16 +131,20 @@ def _redo(gap: Gap, fitted: Fitted, places: Tensor) -> Generator[Step, Logits, F
         temperature=linear_temperature(TEMPERATURE, TEMPERATURE, STEPS),
         greedy_rows=0,
         top_p=1.0,
-        remask=doubtful(DOUBTFUL),
+        remask=doubtful,
     )
     return replace(fitted, canvas=canvas)
 
 
-def _cut(gap: Gap, language: str, left: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
+def doubtful(confidence: Tensor, accepted: Tensor) -> Tensor:
+    """Accepted tokens that are guessed again, now that more is known around them: a `Remask` policy."""
+    return accepted & (confidence < DOUBTFUL)
+
+
+def _cut(gap: Gap, left: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
     """What is left of those that could not be repaired."""
     if gap.request.task != "fill":
         return []
-    fills = [each.text for each in left]
-    validated = yield from validated_fills(gap.request, language, fills, gap.deadline, cut=True)
+    validated = yield from validated_fills(gap.request, [each.text for each in left], gap.deadline, cut=True)
     pairs = zip(left, validated, strict=True)
     return [_offered(gap, said, found, "cut") for said, found in pairs if found and found.verdict]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +12,10 @@ from engine.fill.constraints import Constrain
 from engine.fill.distributions import Draw, one_of
 from engine.models.base import Noise, Sampling
 
+LEAST = 1e-12
+"""Of a probability whose logarithm is taken."""
+_EARLY = 0.5
+"""How often the log-probability of tokens counts after a first step, when most of them are guesses."""
 Temperature = Callable[[int], float]
 """Steps left (the first step has all of them) -> temperature."""
 AcceptPolicy = Callable[[Tensor, Tensor, int], Tensor]
@@ -131,18 +135,29 @@ def stable_and_confident(stability_threshold: int, confidence_threshold: float) 
     return settled
 
 
-def doubtful(below: float) -> Remask:
-    """Accepted tokens with a probability under `below` are guessed again, now that more is known around them."""
-
-    def remask(confidence: Tensor, accepted: Tensor) -> Tensor:
-        return accepted & (confidence < below)
-
-    return remask
-
-
 def all_known(info: StepInfo) -> Tensor:
     return info.known.all(dim=-1)
 
 
 def all_sure(info: StepInfo, least: float) -> Tensor:
     return (info.known | (info.confidence >= least)).all(dim=-1)
+
+
+class Race:
+    """Rows of different widths; the best ones after a first step go on."""
+
+    def __init__(self, kept: int, odds: Sequence[float]) -> None:
+        """`odds`: in nats, of each row by its width alone."""
+        self._kept, self._odds = kept, torch.tensor(odds)
+        self.rows: list[int] = [*range(len(odds))]
+        """Those that are in it."""
+
+    def lost(self, info: StepInfo) -> Tensor:
+        """A `Settled` policy: the rows that dropped out."""
+        out = torch.ones(len(self._odds), dtype=torch.bool, device=info.free.device)
+        if len(self.rows) > self._kept:
+            sure = (info.confidence.clamp(min=LEAST).log() * info.free).sum(dim=-1).cpu()
+            order = torch.argsort(self._odds + _EARLY * sure, descending=True, stable=True)
+            self.rows = sorted(order[: self._kept].tolist())
+        out[self.rows] = False
+        return out

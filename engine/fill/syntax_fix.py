@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from engine.common.analysis import SyntaxErrorRegion
-from engine.common.request import Candidate, Filled, FillRequest, Timings
+from engine.common.request import Candidate, FillRequest, Timings
 from engine.common.sequences import common_ends
 from engine.fill.alternatives import Alternative, alternatives
 from engine.fill.causal_fill import causal_fill
 from engine.fill.deadline import Deadline
-from engine.fill.executor import Filling, Step, Work
+from engine.fill.executor import Filling, Step, Work, filled_by
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import hypotheses
 from engine.fill.line_ends import in_line_feeds
@@ -153,22 +153,20 @@ def syntax_fix(
     ways = ways or (CODER_WAYS if model.info.length == "causal" else WAYS)
     fixing = _Fixing(model, request, ways, Deadline(request.deadline_ms, began, clock))
     fixes = yield from fixing.run()
-    return Filled(
-        model=model.info.name,
-        device=model.info.device,
-        adapter=model.info.adapter,
-        candidates=tuple(
-            Candidate(
-                text=each.text[len(request.prefix) : len(each.text) - len(request.suffix)],
-                tokens=len(model.tokenize(each.new)),
-                confidence=each.share,
-                score=each.easier,
-                syntax="repaired",
-            )
-            for each in fixes
-        ),
+    candidates = [
+        Candidate(
+            text=each.text[len(request.prefix) : len(each.text) - len(request.suffix)],
+            tokens=len(model.tokenize(each.new)),
+            confidence=each.share,
+            score=each.easier,
+            syntax="repaired",
+        )
+        for each in fixes
+    ]
+    return filled_by(
+        model,
+        candidates,
         width=max((len(each.new) for each in fixes), default=0),
-        steps=fixing.steps,
         forwards=fixing.steps,
         ms=Timings(total=(clock() - began) * 1000),
     )
@@ -348,8 +346,8 @@ class _Fixing:
             tried = yield from reply_to(question, _SLICE_MS, self._deadline.left_ms())
             if tried is None:
                 break
-            found |= {left[each.index]: each.severity for each in tried.better}
-            done += tried.count
+            found |= {text: severity for text, severity in zip(left, tried.severities, strict=False) if severity}
+            done += len(tried.severities)
             self._check_ms -= tried.spent_ms
             self._left_ms -= tried.spent_ms
         return found

@@ -30,12 +30,12 @@ def spare_ms(request: FillRequest) -> float:
 
 
 def validated_fills(
-    request: FillRequest, language: str, fills: Sequence[str], deadline: Deadline, *, cut: bool = False
+    request: FillRequest, fills: Sequence[str], deadline: Deadline, *, cut: bool = False
 ) -> Generator[Check, Reply | None, Sequence[ValidatedFill | None]]:
-    """What may be offered of each of these texts, which have line feeds; nothing is said about an edit in part.
-    `language`: `Grammar.name`."""
-    if not fills:
-        return ()
+    """What may be offered of each of these texts, which have line feeds; nothing is said about an edit in part."""
+    language = language_of(request.language)
+    if language is None or not fills:
+        return [_belonging(request, text) for text in fills]
     whole = request.task != "fill"
     before, old = request.prefix, request.old
     question = ValidateFills(
@@ -54,11 +54,7 @@ def validated_fills(
 
 def valid_fills(request: FillRequest, fills: Sequence[str], deadline: Deadline) -> Work[dict[str, ValidatedFill]]:
     """Those of the texts that add no problem as they are, for `checked`."""
-    language = language_of(request.language)
-    if language is None:
-        found = {text: belonging(request, text) for text in fills}
-        return {text: each for text, each in found.items() if each.text == text}
-    validated = yield from validated_fills(request, language, fills, deadline)
+    validated = yield from validated_fills(request, fills, deadline)
     return {
         text: found
         for text, found in zip(fills, validated, strict=True)
@@ -66,7 +62,7 @@ def valid_fills(request: FillRequest, fills: Sequence[str], deadline: Deadline) 
     }
 
 
-def belonging(request: FillRequest, fill: str) -> ValidatedFill:
+def _belonging(request: FillRequest, fill: str) -> ValidatedFill:
     """The part of a fill that belongs in the gap, in a language that has no grammar here."""
     before, after = request.prefix, request.suffix
     text = without_end(before, fill, after) if request.task == "fill" else fill

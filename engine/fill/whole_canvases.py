@@ -16,8 +16,8 @@ from engine.fill.canvas import Canvas, reopened
 from engine.fill.denoise import Denoising, rows_of
 from engine.fill.executor import Step
 from engine.fill.gap import FLOOR, Gap, Slot
-from engine.fill.race import Race
-from engine.models.base import SCORED_SUFFIX, CanvasDenoiser, CanvasOrder, CanvasReply
+from engine.fill.sampling import Race
+from engine.models.base import SCORED_SUFFIX, CanvasOrder, CanvasReply
 from engine.models.logits import Logits
 
 CHOICES = 20
@@ -128,7 +128,8 @@ class WholeCanvasGap(Gap):
         rows, active = rows_of(canvas), canvas.open.any(dim=1).nonzero()[:, 0].tolist()
         if not active:
             return canvas
-        replies = self._denoiser.denoise(
+        assert self.model.denoiser is not None
+        replies = self.model.denoiser.denoise(
             [_order(canvas, row) for row in active],
             max_steps=max_steps,
             choices=CHOICES if rules.looks else 0,
@@ -146,12 +147,6 @@ class WholeCanvasGap(Gap):
         canvas.step += 1
         canvas.open = torch.zeros_like(canvas.open)
         return canvas
-
-    @property
-    def _denoiser(self) -> CanvasDenoiser:
-        denoiser = self.model.denoiser
-        assert denoiser is not None
-        return denoiser
 
 
 def _order(canvas: Canvas, row: int) -> CanvasOrder:

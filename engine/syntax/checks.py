@@ -14,7 +14,6 @@ from engine.syntax.parsed_text import ParsedText, parsed_text
 from engine.syntax.placeholders import placeholder_at
 from engine.syntax.questions import (
     AnalyzeText,
-    Better,
     CallsToChange,
     Diagnose,
     Diagnosis,
@@ -109,16 +108,13 @@ class Checks:
         start = self._parsed(question.text, question.language, budget)
         if start is None:
             return None
-        better: list[Better] = []
-        count = 0
+        tried: list[tuple[int, int] | None] = []
         for text in question.texts:
-            if count and (budget.over() or len(better) == question.most):
+            if tried and (budget.over() or len(tried) - tried.count(None) == question.most):
                 break
             edited = start.edited(question.start, question.end, text, budget)
-            if edited:
-                better.append(Better(index=count, severity=edited.severity))
-            count += 1
-        return Tried(count=count, better=tuple(better), spent_ms=(time.thread_time() - began) * 1000)
+            tried.append(edited and edited.severity)
+        return Tried(severities=tuple(tried), spent_ms=(time.thread_time() - began) * 1000)
 
     def _try_insertions(self, question: TryInsertions, budget: Budget) -> Insertions | None:
         began = time.thread_time()

@@ -63,8 +63,10 @@ class GapCheck:
             return self._mended(as_is, budget) or self._kept(as_is, _is_whole, budget)
         ways = list(self._other_ways(fill, budget))
         if fitting := list(filter(_is_whole, ways)):
-            # Of the text after the gap the least.
-            return min(fitting, key=lambda way: (self._lonely(way), way.swallowed > 1))
+            # Of some code either way is whole: fewest brackets and quotes without a partner, of the text after the gap
+            # the least.
+            rests = {way.swallowed: self._line[way.swallowed :] for way in fitting}
+            return min(fitting, key=lambda way: (lonely(self._head, way.text, rests[way.swallowed]), way.swallowed > 1))
         if _is_clean(as_is):
             return self._kept(as_is, _is_clean, budget)
         # In doubt the text after the gap stays.
@@ -176,10 +178,6 @@ class GapCheck:
         at = tree.byte(len(self._before) + len(left))
         node = tree.root.descendant_for_byte_range(at, at + 1)
         return self._language == "markdown" or (node is not None and bool(_TEXT.search(node.type)))
-
-    def _lonely(self, fill: ValidatedFill) -> int:
-        """How many brackets and quotes of the line have no partner: of some code either way is whole."""
-        return lonely(self._head, fill.text, self._line[fill.swallowed :])
 
     @cached_property
     def _inside(self) -> str:

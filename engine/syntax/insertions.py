@@ -376,7 +376,7 @@ class _Near:
 
     def _openers(self) -> Iterator[Insertion]:
         """Openers of brackets that are closed too often."""
-        for closed in self._near_region(self._pairing.unopened):
+        for closed in sorted(self._pairing.unopened, key=lambda at: abs(at - self._region.start))[:_SUSPECTS]:
             opener = OPENER[self._source[closed]]
             yield Insertion(_SURPLUS, closed, "", 1)
             last = self._line_of(closed)
@@ -384,10 +384,6 @@ class _Near:
                 for place in self._places([line]):
                     if place.at <= closed:
                         yield Insertion(self._opener(place) + 0.05 * (last - line), place.at, opener)
-
-    def _near_region(self, places: Sequence[int]) -> list[int]:
-        """The few places that are nearest."""
-        return sorted(places, key=lambda at: abs(at - self._region.start))[:_SUSPECTS]
 
     def _beginning_of(self, last: int) -> int:
         """The line with which a statement begins that ends in the line `last`, judged by indentation."""

@@ -10,6 +10,7 @@ from itertools import takewhile
 from engine.common.closers import closes
 from engine.common.names import is_name_character
 from engine.common.sequences import overlaps
+from engine.syntax.lexing import OPENER
 
 _TELLING = 3
 """Characters, one a letter or digit, that a repeated line needs to be no coincidence."""
@@ -27,7 +28,6 @@ _NEAR_CHARS = 16_000
 """Characters on either side of a gap in which brackets are counted where there is no grammar."""
 _BRACKET = re.compile(r"[()\[\]{}]")
 _STRING = re.compile(r"\"[^\"\n]*+\"|(?<!\w)'[^'\n]*+'(?!\w)")
-_OPENER = {")": "(", "]": "[", "}": "{"}
 _ANGLE = re.compile(r"(?<![=-])>")
 _ITEM = re.compile(r"[)\]}>] *\w")
 _MOST_SWALLOWED = 4
@@ -199,9 +199,9 @@ def _unpaired(before: str, fill: str, after: str) -> int:
     lonely = 0
     for found in _BRACKET.finditer(before + fill + after):
         bracket = found.group()
-        if bracket not in _OPENER:
+        if bracket not in OPENER:
             open_.append(bracket)
-        elif open_ and open_[-1] == _OPENER[bracket]:
+        elif open_ and open_[-1] == OPENER[bracket]:
             open_.pop()
         else:
             lonely += 1

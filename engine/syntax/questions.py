@@ -7,12 +7,13 @@ in place of an answer means that it was not found in time.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from engine.common.analysis import Analysis, SyntaxErrorRegion
+from engine.common.analysis import Analysis, Placeholder, Rewritable, SyntaxErrorRegion
 from engine.common.wire import Wire
+from engine.syntax.problems import Problem
 from engine.syntax.roles import SpanRole
 from engine.syntax.signatures import SpanEdit
 from engine.syntax.verdict import Verdict
@@ -22,6 +23,10 @@ R = TypeVar("R")
 
 class Asks(Wire, Generic[R], frozen=True, tag=True):
     """A question whose answer is an `R`."""
+
+    def fits(self, reply: R) -> bool:
+        """Whether an answer is about this question: who reads it relies on places and texts."""
+        raise NotImplementedError
 
 
 class ValidatedFill(Wire, frozen=True, kw_only=True):
@@ -56,6 +61,14 @@ class ValidateFills(Asks[Validations], frozen=True, kw_only=True):
     may_swallow: bool = False
     """Whether a fill may replace closers after the gap that it closes itself."""
 
+    def fits(self, reply: Validations) -> bool:
+        pairs = list(zip(self.fills, reply.fills, strict=False))
+        return len(pairs) == len(self.fills) == len(reply.fills) and all(
+            judged is None
+            or (fill.startswith(judged.text) and _lie_in(judged.verdict.problems if judged.verdict else (), len(fill)))
+            for fill, judged in pairs
+        )
+
 
 class Diagnosis(Wire, frozen=True, kw_only=True):
     severity: tuple[int, int]
@@ -67,19 +80,15 @@ class Diagnose(Asks[Diagnosis], frozen=True, kw_only=True):
     text: str
     language: str
 
-
-class Better(Wire, frozen=True, kw_only=True):
-    """A text that makes its document less broken: its index, and how broken the document is then."""
-
-    index: int
-    severity: tuple[int, int]
+    def fits(self, reply: Diagnosis) -> bool:
+        return _regions_lie_in(reply.errors, len(self.text))
 
 
 class Tried(Wire, frozen=True, kw_only=True):
-    """The result for the first `count` texts."""
+    """The result for the first texts."""
 
-    count: int
-    better: tuple[Better, ...]
+    severities: tuple[tuple[int, int] | None, ...]
+    """How broken the document is with each; None for one that makes it no better."""
     spent_ms: float
     """Processor time spent."""
 
@@ -93,6 +102,9 @@ class TryEdits(Asks[Tried], frozen=True, kw_only=True):
     end: int
     texts: tuple[str, ...]
     most: int
+
+    def fits(self, reply: Tried) -> bool:
+        return 0 < len(reply.severities) <= len(self.texts)
 
 
 class Inserted(Wire, frozen=True, kw_only=True):
@@ -131,6 +143,10 @@ class TryInsertions(Asks[Insertions], frozen=True, kw_only=True):
     limit: float = math.inf
     """Highest cost of an insertion that is tried."""
 
+    def fits(self, reply: Insertions) -> bool:
+        places = all(self.start <= each.at <= each.at + each.removed <= self.end for each in reply.found)
+        return places and (reply.done or reply.count > 0)
+
 
 class AnalyzeText(Asks[Analysis], frozen=True, kw_only=True):
     """What can be done at a place in a text without a model."""
@@ -140,6 +156,10 @@ class AnalyzeText(Asks[Analysis], frozen=True, kw_only=True):
     cursor: int
     start: int | None = None
     """The beginning of a selection that ends at the cursor."""
+
+    def fits(self, reply: Analysis) -> bool:
+        spans, size = (*reply.rewrites, *([reply.placeholder] if reply.placeholder else ())), len(self.text)
+        return _lie_in(spans, size) and _regions_lie_in(reply.errors, size)
 
 
 class Roles(Wire, frozen=True, kw_only=True):
@@ -155,6 +175,9 @@ class RolesOf(Asks[Roles], frozen=True, kw_only=True):
     language: str
     spans: tuple[tuple[int, int], ...]
 
+    def fits(self, reply: Roles) -> bool:
+        return len(reply.spans) == len(self.spans)
+
 
 class SpanEdits(Wire, frozen=True, kw_only=True):
     edits: tuple[SpanEdit, ...]
@@ -167,6 +190,18 @@ class CallsToChange(Asks[SpanEdits], frozen=True, kw_only=True):
     text: str
     language: str
     start: int
+
+    def fits(self, reply: SpanEdits) -> bool:
+        size = len(self.text)
+        return _lie_in(reply.edits, size) and all(len(each.new) <= size for each in reply.edits)
+
+
+def _lie_in(spans: Iterable[Problem | Placeholder | Rewritable | SpanEdit | SyntaxErrorRegion], size: int) -> bool:
+    return all(0 <= each.start <= each.end <= size for each in spans)
+
+
+def _regions_lie_in(regions: Sequence[SyntaxErrorRegion], size: int) -> bool:
+    return _lie_in(regions, size) and all(0 <= spot <= size for each in regions for spot in each.spots)
 
 
 Question = ValidateFills | Diagnose | TryEdits | TryInsertions | AnalyzeText | RolesOf | CallsToChange

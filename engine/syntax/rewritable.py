@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from engine.common.analysis import Rewritable, RewriteKind
 from engine.syntax.languages import PYTHON
-from engine.syntax.tree import SyntaxTree
+from engine.syntax.tree import SyntaxTree, around
 
 _FUNCTIONS = {
     *("function_definition", "function_declaration", "method_definition", "function_item", "method_declaration"),
@@ -60,10 +60,8 @@ def _selected(tree: SyntaxTree, start: int, end: int) -> Iterator[Node]:
 
 def _function_at(tree: SyntaxTree, byte: int) -> Node | None:
     """The innermost function or class whose first line holds a byte."""
-    node, row = tree.root.descendant_for_byte_range(byte, byte), tree.data.count(b"\n", 0, byte)
-    while node is not None and not (node.type in _FUNCTIONS and node.start_point[0] == row):
-        node = node.parent
-    return node
+    nodes, row = around(tree.root.descendant_for_byte_range(byte, byte)), tree.data.count(b"\n", 0, byte)
+    return next((each for each in nodes if each.type in _FUNCTIONS and each.start_point[0] == row), None)
 
 
 def _lacks_hints(tree: SyntaxTree, node: Node) -> bool:

@@ -12,7 +12,7 @@ from tree_sitter import Node
 
 from engine.common.wire import Wire
 from engine.syntax.languages import ARGUMENTS
-from engine.syntax.tree import SyntaxTree
+from engine.syntax.tree import SyntaxTree, around
 
 RoleKind = Literal[
     "definition", "parameter", "import", "assigned", "assigned_member", "member", "keyword", "mention", "text", "use"
@@ -62,24 +62,24 @@ class SpanRole(Wire, frozen=True, kw_only=True):
 def role_of(tree: SyntaxTree, start: int, end: int) -> SpanRole:
     """The role of [start, end) of the tree's text."""
     first, last = tree.byte(start), tree.byte(end)
-    around = list(_around(tree.root.descendant_for_byte_range(first, max(first, last - 1)) or tree.root))
-    if [each.type for each in around[1:2]] == ["variable_name"]:
+    nodes = list(around(tree.root.descendant_for_byte_range(first, max(first, last - 1)) or tree.root))
+    if [each.type for each in nodes[1:2]] == ["variable_name"]:
         # PHP's names with their sign.
-        around = around[1:]
-    fields = [_field(*pair) for pair in pairwise(around[:3])] + ["", ""]
-    role = _kind([each.type for each in around[: _UP + 1]], fields[0], fields[1])
+        nodes = nodes[1:]
+    fields = [_field(*pair) for pair in pairwise(nodes[:3])] + ["", ""]
+    role = _kind([each.type for each in nodes[: _UP + 1]], fields[0], fields[1])
     if role == "text" and _is_mention(tree.text, start, end):
         role = "mention"
-    scopes = [each for each in around if _SCOPE.fullmatch(each.type)]
-    scopes[:0] = _documented(around[:2])
+    scopes = [each for each in nodes if _SCOPE.fullmatch(each.type)]
+    scopes[:0] = _documented(nodes[:2])
     function = ""
     if role == "parameter":
         function = function_name(tree, scopes)
     elif role == "keyword":
-        function = _called(tree, around)
+        function = _called(tree, nodes)
     return SpanRole(
         role=role,
-        inside=f"{around[1].type}.{fields[0]}" if len(around) > 1 else "",
+        inside=f"{nodes[1].type}.{fields[0]}" if len(nodes) > 1 else "",
         scopes=tuple(tree.offset(each.start_byte) for each in scopes),
         function=function,
     )
@@ -95,9 +95,9 @@ def _is_mention(text: str, start: int, end: int) -> bool:
     )
 
 
-def _documented(around: Sequence[Node]) -> Iterator[Node]:
+def _documented(nodes: Sequence[Node]) -> Iterator[Node]:
     """The function or class that a comment documents, also if it is exported or assigned there."""
-    node = next((each for each in reversed(around) if "comment" in each.type), None)
+    node = next((each for each in reversed(nodes) if "comment" in each.type), None)
     for _ in range(_DOCUMENTING):
         if node and _BEFORE_DEFINITION.search(node.type):
             node = node.next_named_sibling
@@ -115,20 +115,13 @@ def function_name(tree: SyntaxTree, scopes: Sequence[Node | None]) -> str:
     return next((name for name in names if name not in _CONSTRUCTORS), "")
 
 
-def _called(tree: SyntaxTree, around: Sequence[Node]) -> str:
+def _called(tree: SyntaxTree, nodes: Sequence[Node]) -> str:
     """The function that is called with a keyword argument."""
-    if len(around) < 4:
+    if len(nodes) < 4:
         return ""
-    arguments, call = around[2:4]
+    arguments, call = nodes[2:4]
     found = _CALLED.search(tree.said(call, arguments)[-_LINE_CHARS:])
     return found[1] if found else ""
-
-
-def _around(node: Node | None) -> Iterator[Node]:
-    """A node and those around it, the innermost first."""
-    while node is not None:
-        yield node
-        node = node.parent
 
 
 def _field(inner: Node, outer: Node) -> str:

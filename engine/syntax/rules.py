@@ -10,7 +10,7 @@ from tree_sitter import Node, Query, QueryCursor
 
 from engine.syntax.languages import GRAMMARS, load
 from engine.syntax.problems import Found
-from engine.syntax.tree import SyntaxTree
+from engine.syntax.tree import SyntaxTree, around
 
 _BLANK = re.compile(rb"\s*")
 _NAMES = ("identifier", "type_identifier", "shorthand_property_identifier")
@@ -42,7 +42,8 @@ def violations(tree: SyntaxTree, first: int, last: int) -> list[Found]:
         Found(rule.replace("_", " "), node.start_byte, node.end_byte)
         for rule, nodes in cursor.captures(tree.root).items()
         for node in nodes
-        if _breaks(rule, node, tree) and _is_certain(node)
+        # In an ERROR node names and lists are guesses.
+        if _breaks(rule, node, tree) and not any(each.is_error for each in around(node))
     ]
 
 
@@ -62,11 +63,10 @@ def _breaks(rule: str, node: Node, tree: SyntaxTree) -> bool:
             return True
 
 
-def _marks(node: Node | None, otherwise: str) -> list[str]:
+def _marks(node: Node, otherwise: str) -> list[str]:
     """The words and signs at the beginning of the function around a node."""
-    while node and not _FUNCTION.match(node.type):
-        node = node.parent
-    return [child.type for child in node.children[:3]] if node else [otherwise]
+    function = next((each for each in around(node) if _FUNCTION.match(each.type)), None)
+    return [child.type for child in function.children[:3]] if function else [otherwise]
 
 
 @cache
@@ -81,10 +81,3 @@ def _query(language: str) -> Query | None:
 @cache
 def _keywords(language: str) -> frozenset[bytes]:
     return frozenset(GRAMMARS[language].keywords.encode().split())
-
-
-def _is_certain(node: Node | None) -> bool:
-    """Whether a node is in no ERROR node, where names and lists are guesses."""
-    while node and not node.is_error:
-        node = node.parent
-    return node is None

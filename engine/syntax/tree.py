@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -125,6 +126,13 @@ class Trees:
     def nbytes(self) -> int:
         """Bytes of text held, trees not counted."""
         return sum(len(tree.data) for tree in self._trees)
+
+
+def around(node: Node | None) -> Iterator[Node]:
+    """A node and those around it, the innermost first."""
+    while node is not None:
+        yield node
+        node = node.parent
 
 
 def _point(data: bytes, byte: int) -> tuple[int, int]:

@@ -6,30 +6,11 @@ which reads hostile documents with parsers written in C, an answer to what it as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import IO, Any, cast, get_args
 
-from engine.common.analysis import Analysis, SyntaxErrorRegion
 from engine.common.errors import MalformedMessage
 from engine.common.frames import HEAD_NBYTES, announced, frame, plain, structured, unframe
-from engine.syntax.questions import (
-    AnalyzeText,
-    CallsToChange,
-    Diagnose,
-    Diagnosis,
-    Insertions,
-    Question,
-    Reply,
-    Roles,
-    RolesOf,
-    SpanEdits,
-    Tried,
-    TryEdits,
-    TryInsertions,
-    ValidatedFill,
-    ValidateFills,
-    Validations,
-)
+from engine.syntax.questions import Question, Reply
 
 MOST_NBYTES = 64 * 1024 * 1024
 
@@ -68,53 +49,10 @@ def unpacked_reply(body: bytes, question: Question) -> tuple[Reply | None, bool]
         reply: Reply | None = structured(message.get("reply"), cast(Any, kind | None))
     except ValueError as error:
         raise MalformedMessage(f"It is no answer to the question: {error}.") from None
-    if reply is not None and not _answers(reply, question):
+    if reply is not None and not question.fits(cast(Any, reply)):
         raise MalformedMessage("It is no answer to the question.")
     return reply, message.get("out_of_time") is True
 
 
 def _unpacked(body: bytes) -> dict[str, Any]:
     return unframe(body, "surrogatepass")
-
-
-def _answers(reply: Reply, question: Question) -> bool:
-    """Whether it is about that question: who reads it relies on places and texts."""
-    match question, reply:
-        case ValidateFills(), Validations():
-            pairs = list(zip(question.fills, reply.fills, strict=False))
-            return len(pairs) == len(question.fills) == len(reply.fills) and all(
-                judged is None or (fill.startswith(judged.text) and _lies_within(judged, len(fill)))
-                for fill, judged in pairs
-            )
-        case TryEdits(), Tried():
-            return 0 < reply.count <= len(question.texts) and all(
-                0 <= each.index < reply.count for each in reply.better
-            )
-        case TryInsertions(), Insertions():
-            return (reply.done or reply.count > 0) and all(
-                question.start <= each.at <= each.at + each.removed <= question.end for each in reply.found
-            )
-        case RolesOf(), Roles():
-            return len(reply.spans) == len(question.spans)
-        case CallsToChange(), SpanEdits():
-            size = len(question.text)
-            return all(0 <= each.start <= each.end <= size and len(each.new) <= size for each in reply.edits)
-        case Diagnose(), Diagnosis():
-            return _lie_in(reply.errors, len(question.text))
-        case AnalyzeText(), Analysis():
-            place = reply.placeholder
-            fits = place is None or 0 <= place.start <= place.end <= len(question.text)
-            size = len(question.text)
-            fits = fits and all(0 <= each.start <= each.end <= size for each in reply.rewrites)
-            return fits and _lie_in(reply.errors, size)
-        case _:
-            return False
-
-
-def _lies_within(judged: ValidatedFill, size: int) -> bool:
-    problems = judged.verdict.problems if judged.verdict else ()
-    return all(0 <= problem.start <= problem.end <= size for problem in problems)
-
-
-def _lie_in(errors: Sequence[SyntaxErrorRegion], size: int) -> bool:
-    return all(0 <= each.start <= each.end <= size and all(0 <= spot <= size for spot in each.spots) for each in errors)

@@ -46,7 +46,8 @@ def expand(gap: Gap) -> Fitting:
             break
     if info.requests_first and not gap.should_stop():
         return (yield from filled(gap, near(widths, most)))
-    _without_requests(gap, canvas)
+    # Where time ran out, slots that are still empty or ask for more say nothing.
+    canvas.best[(canvas.best == info.expand_id) | (canvas.best == info.noise.mask_id)] = info.pad_id
     return Fitted(canvas=canvas, widths=tuple(widths), slack=False, complete=True)
 
 
@@ -123,9 +124,3 @@ def _slots(gap: Gap, canvas: Canvas, row: int, room: int) -> tuple[list[int | No
             slots.append(at)
             independent = independent or known[at]
     return slots, added
-
-
-def _without_requests(gap: Gap, canvas: Canvas) -> None:
-    """Where time ran out, slots that are still empty or ask for more say nothing."""
-    info = gap.model.info
-    canvas.best[(canvas.best == info.expand_id) | (canvas.best == info.noise.mask_id)] = info.pad_id

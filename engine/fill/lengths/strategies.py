@@ -16,7 +16,7 @@ from torch import Tensor
 from engine.fill.canvas import Canvas, cat, only
 from engine.fill.executor import Step
 from engine.fill.gap import FLOOR, Gap
-from engine.fill.race import LEAST, Race
+from engine.fill.sampling import LEAST, Race
 from engine.fill.slack import met
 from engine.models.logits import Logits
 

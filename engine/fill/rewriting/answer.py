@@ -55,7 +55,7 @@ def write_answer(
     old.write(answer.ids)
     seen = NGrams([*context, *answer.ids])
     while not greedy.done:
-        tree = tree_of(old.following(seen, head.ends), known, old.rows, head.cost, old.sure)
+        tree, _ = tree_of(old.following(seen, head.ends), known, old.rows, head.cost, old.sure)
         greedy.logits, followed = head.check(text, tree), len(answer.ids)
         path, token = accepted(tree, len(known), greedy.next)
         text, known = head.accept(text, path), [] if token is None else [token]

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from engine.common.errors import BadInput
-from engine.common.request import Draft, Filled, FillRequest, Timings
+from engine.common.request import Draft, FillRequest, Timings
 from engine.fill.deadline import Deadline
-from engine.fill.executor import Filling
+from engine.fill.executor import Filling, filled_by
 from engine.fill.greedy import Said
 from engine.fill.pieces import Clock
 from engine.fill.rewriting.answer import LONGEST, candidate_of, follows_instructions, read_context, write_answer
@@ -43,12 +43,9 @@ def chat(model: Model, request: FillRequest, clock: Clock = time.perf_counter) -
         # Bytes that are no character yet.
         yield Draft(step=forwards, text=text, settled=len(text.rstrip("\N{REPLACEMENT CHARACTER}")))
     text = model.detokenize(answer.ids)
-    return Filled(
-        model=model.info.name,
-        device=model.info.device,
-        candidates=(candidate_of(answer, text, token_ends=_ends(model, answer.ids)),),
-        width=len(answer.ids),
-        steps=forwards,
+    return filled_by(
+        model,
+        [candidate_of(answer, text, token_ends=_ends(model, answer.ids))],
         forwards=forwards,
         context_tokens=len(context),
         ms=Timings(encode=(encoded - began) * 1000, denoise=(clock() - encoded) * 1000, total=(clock() - began) * 1000),

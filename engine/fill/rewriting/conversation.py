@@ -90,7 +90,8 @@ def answered(request: FillRequest, said: str, closing: str) -> str | None:
     indent = indent_of(request)
     lines = _without_surroundings(request, own_code(request, code)).split("\n")
     lines = without_indent("\n".join(lines), common_indent(lines)).split("\n")
-    if _indentations(indent + request.old) == {"\t"}:
+    full = (line for line in (indent + request.old).split("\n") if line.strip())
+    if {line[0] for line in full if line[0] in " \t"} == {"\t"}:
         lines = _in_tabs(lines)
     return _without_rest_of_lines(request, _as_it_was(request, indent, lines))
 
@@ -243,11 +244,6 @@ def _without_rest_of_lines(request: FillRequest, new: str) -> str:
             if (start or end) and cut.strip() and _balance(cut) == _balance(request.old):
                 return cut
     return new
-
-
-def _indentations(text: str) -> set[str]:
-    """What lines with something on them are indented by."""
-    return {line[0] for line in text.split("\n") if line.strip() and line[0] in " \t"}
 
 
 def _in_tabs(lines: list[str]) -> list[str]:

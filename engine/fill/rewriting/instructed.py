@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from engine.common.errors import BadInput
 from engine.common.newlines import emptied
-from engine.common.request import Candidate, Draft, Filled, FillRequest, Syntax, Timings
+from engine.common.request import Candidate, Draft, FillRequest, Syntax, Timings
 from engine.fill.deadline import Deadline
-from engine.fill.executor import Filling, Work
+from engine.fill.executor import Filling, Work, filled_by
 from engine.fill.greedy import Said, likeliest_other
 from engine.fill.line_ends import in_line_feeds
 from engine.fill.pieces import Clock, check_rewrite
@@ -136,14 +136,9 @@ def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_coun
         work.deadline.step_begins()
         yield from _preview(work)
         found = yield from _candidates(work)
-    candidates = [replace(each, text=work.placed(each.text)) for each in found]
-    return Filled(
-        model=model.info.name,
-        device=model.info.device,
-        adapter=model.info.adapter,
-        candidates=tuple(candidates),
-        width=candidates[0].tokens if candidates else 0,
-        steps=work.forwards,
+    return filled_by(
+        model,
+        [replace(each, text=work.placed(each.text)) for each in found],
         forwards=work.forwards,
         context_tokens=len(work.context),
         ms=Timings(
@@ -215,16 +210,15 @@ def _candidates(work: _Rewrite) -> Work[list[Candidate]]:
 
 def _syntax(work: _Rewrite, text: str) -> Work[Syntax | None]:
     """Whether it adds no problem; None where it does, or where that is not known in time."""
-    language = language_of(work.request.language)
-    if language is None:
+    if language_of(work.request.language) is None:
         return "unchecked"
-    (found,) = yield from validated_fills(work.request, language, [text], work.deadline)
+    (found,) = yield from validated_fills(work.request, [text], work.deadline)
     if not (found and found.verdict and found.verdict.is_clean):
         return None
     if text or found.verdict.whole:
         return "ok"
     # An empty text has no problems of its own; it breaks what was whole before.
-    (before,) = yield from validated_fills(work.request, language, [work.request.old], work.deadline)
+    (before,) = yield from validated_fills(work.request, [work.request.old], work.deadline)
     return None if before and before.verdict and before.verdict.whole else "ok"
 
 

@@ -35,6 +35,7 @@ _HASH_IS_CODE = {
     *("c", "cpp", "csharp", "css", "fsharp", "html", "java", "javascript", "javascriptreact", "less", "markdown"),
     *("objective-c", "rust", "scss", "swift", "typescript", "typescriptreact"),
 }
+_OF_COMMENTS = re.compile(r"comment|kommentier|注释", re.IGNORECASE)
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 
 
@@ -62,6 +63,7 @@ def doubts(request: FillRequest, new: str) -> list[str]:
     ]
     if not new:
         return [f"{name} is no longer set." for name in unset if not _is_told(name, request)]
+    may_be_comments = not _code(request, request.old) or _OF_COMMENTS.search(request.instruction)
     returns = _stands_in("return", request.old) and not re.search(r"\b(return|yield|raise|throw)\b|=>", new)
     return [
         *(f"{name} is no longer defined." for name in gone if not _is_told(name, request)),
@@ -70,7 +72,7 @@ def doubts(request: FillRequest, new: str) -> list[str]:
         *(["Nothing is returned any more."] if returns and request.language in _RETURNING else []),
         *(f"{name} is not defined." for name in _unknown_names(request, new)),
         *(f"{name} is missing." for name in _missing_names(request, new)),
-        *(["Only comments are left."] if not code and _code(request, request.old) and not _comments(request) else []),
+        *(["Only comments are left."] if not code and not may_be_comments else []),
         *(["It says again what stands beside it."] if is_around(request, new) else []),
         *(f"{line.strip()} is new." for line in new.split("\n") if _is_doubtful_import(request, line)),
     ]
@@ -80,10 +82,6 @@ def _code(request: FillRequest, text: str) -> str:
     """Without lines that are comments."""
     comment = _SLASHED_COMMENT if request.language in _HASH_IS_CODE else _COMMENT
     return "\n".join(line for line in text.split("\n") if not comment.match(line)).strip()
-
-
-def _comments(request: FillRequest) -> bool:
-    return re.search(r"comment|kommentier|注释", request.instruction, re.IGNORECASE) is not None
 
 
 def _defined_again(request: FillRequest, new: str) -> list[str]:
@@ -144,18 +142,14 @@ def _unknown_names(request: FillRequest, new: str) -> list[str]:
 
 def _lost_keywords(request: FillRequest, new: str, rest: str) -> list[str]:
     """Parameters that calls elsewhere give by their names."""
-    after = {function: _parameters(said) for function, said in _PYTHON_DEFINITION.findall(new)}
+    after = {function: _PARAMETER.findall(said) for function, said in _PYTHON_DEFINITION.findall(new)}
     return [
         name
         for function, said in _PYTHON_DEFINITION.findall(request.old)
-        for name in _parameters(said)
+        for name in _PARAMETER.findall(said)
         if name not in after.get(function, [name])
         and re.search(rf"\b{function}\s*\([^()]*(?:\([^()]*\)[^()]*)*\b{name}\s*=[^=]", rest)
     ]
-
-
-def _parameters(said: str) -> list[str]:
-    return _PARAMETER.findall(said)
 
 
 def _is_told(name: str, request: FillRequest) -> bool:

@@ -18,8 +18,7 @@ _WORD = re.compile(r"[^\W\d]\w*")
 def own_code(request: FillRequest, code: str) -> str:
     """`code` without definitions and imports that stand outside of the selection, and out of what it lies in; all of it
     where nothing would be left."""
-    prefix, suffix = request.prefix, request.suffix
-    old = request.old
+    prefix, old, suffix = request.prefix, request.old, request.suffix
     before = prefix.split("\n")[:-1]
     indent = indentation(prefix[prefix.rfind("\n") + 1 :] + old.partition("\n")[0])
     around = {name for at in enclosing(before, indent) if (name := defined_name(before[at]))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from engine.common.request import FillRequest
 from engine.syntax.brackets import indentation
@@ -44,7 +45,7 @@ def surroundings(request: FillRequest) -> tuple[str, str]:
     kept = {*headers, *_named(before, words, places, indent), *range(own, len(before))}
     rest = _own_rest(after, indentation(before[own])) if own < len(before) else 0
     told = {*_named(after, words, range(rest, len(after)), indent), *range(rest)}
-    return _last(before, kept), _first(after, told)
+    return _told(before, sorted(kept, reverse=True), _BEFORE), _told(after, sorted(told), _AFTER)
 
 
 def enclosing(lines: Sequence[str], indent: int) -> list[int]:
@@ -107,28 +108,11 @@ def _named(lines: Sequence[str], words: set[str], places: Iterable[int], indent:
 
 def block_lines(lines: Sequence[str]) -> int:
     """How many lines belong to what the first of them opens."""
-    indent = indentation(lines[0])
-    for at, line in enumerate(lines[1:], 1):
-        if line.strip() and indentation(line) <= indent:
-            return at + bool(_CLOSERS.match(line))
-    return len(lines)
+    return 1 + _own_rest(lines[1:], indentation(lines[0]))
 
 
-def _last(lines: Sequence[str], kept: set[int]) -> str:
-    room, told = _BEFORE, list[str]()
-    for at in sorted(kept, reverse=True):
-        room -= len(lines[at]) + 1
-        if room < 0:
-            break
-        told.insert(0, lines[at])
-    return "\n".join(told).strip("\n")
-
-
-def _first(lines: Sequence[str], kept: set[int]) -> str:
-    room, told = _AFTER, list[str]()
-    for at in sorted(kept):
-        room -= len(lines[at]) + 1
-        if room < 0:
-            break
-        told.append(lines[at])
-    return "\n".join(told).strip("\n")
+def _told(lines: Sequence[str], places: Sequence[int], room: int) -> str:
+    """The first of these lines that `room` characters hold, in the file's order."""
+    sizes = accumulate(len(lines[at]) + 1 for at in places)
+    kept = [at for at, size in zip(places, sizes, strict=True) if size <= room]
+    return "\n".join(lines[at] for at in sorted(kept)).strip("\n")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engine.common.request import Candidate, Filled, FillRequest, Timings
 from engine.fill.distributions import likeliest, look
-from engine.fill.executor import drive
+from engine.fill.executor import drive, filled_by
 from engine.fill.gap import Gap
 from engine.fill.lengths.strategies import Fitted, Fitting
 from engine.fill.pipeline import Parts, infill
@@ -79,16 +79,9 @@ def gap_tokens(gap: Gap, begun: Sequence[int], choose: Callable[[Tensor], Tensor
 
 def answered(model: Model, text: str, tokens: int, *, width: int, forwards: int, began: float) -> Filled:
     """A baseline's answer: one candidate, or none where there is no text; each step is a forward pass."""
-    return Filled(
-        model=model.info.name,
-        device=model.info.device,
-        adapter=model.info.adapter,
-        candidates=(Candidate(text=text, tokens=tokens, confidence=1.0, score=0.0),) if text else (),
-        width=width,
-        steps=forwards,
-        forwards=forwards,
-        ms=Timings(total=(time.perf_counter() - began) * 1000),
-    )
+    candidates = [Candidate(text=text, tokens=tokens, confidence=1.0, score=0.0)] if text else []
+    ms = Timings(total=(time.perf_counter() - began) * 1000)
+    return filled_by(model, candidates, width=width, forwards=forwards, ms=ms)
 
 
 def cut(text: str, suffix: str) -> str:

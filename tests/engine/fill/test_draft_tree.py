@@ -26,7 +26,7 @@ def paths(tree: DraftTree) -> list[tuple[int, ...]]:
 def test_a_tree_has_beginnings_of_drafts_each_once_and_no_more_rows_than_it_may(
     drafts: list[TokenDraft], known: list[int], rows: int
 ):
-    tree = tree_of(of_drafts(drafts), known, rows)
+    tree, _ = tree_of(of_drafts(drafts), known, rows)
     assert len(tree.ids) <= max(rows, len(known))
     assert all(parent < at for at, parent in enumerate(tree.parents))
     found = paths(tree)
@@ -39,7 +39,7 @@ def test_a_tree_has_beginnings_of_drafts_each_once_and_no_more_rows_than_it_may(
 @given(st.lists(texts, max_size=4), st.integers(1, 40))
 def test_what_is_surer_comes_first(texts: list[list[int]], rows: int):
     sure = TokenDraft(ids=[9, 9, 9], likely=0.95)
-    tree = tree_of(of_drafts([*(TokenDraft(ids=text, likely=0.3) for text in texts), sure]), rows=rows)
+    tree, _ = tree_of(of_drafts([*(TokenDraft(ids=text, likely=0.3) for text in texts), sure]), rows=rows)
     assert paths(tree)[:3] == [(9,), (9, 9), (9, 9, 9)][:rows]
 
 
@@ -50,13 +50,13 @@ def test_a_token_that_hardly_comes_is_not_worth_its_row(share: float, rows: int)
     def rate(count: int) -> float:
         return (2 - 0.5**count) / (1 + share * (count - 1))
 
-    tree = tree_of(following, cost=lambda count: 1 + share * (count - 1))
+    tree, _ = tree_of(following, cost=lambda count: 1 + share * (count - 1))
     assert len(tree.ids) == max(range(1, 8), key=rate) == rows
 
 
 def test_rows_that_cost_nothing_are_used():
     """A processor multiplies eight rows in the time of one."""
-    tree = tree_of(of_drafts([TokenDraft(ids=[1] * 10, likely=0.6)]), cost=lambda rows: 1.0 if rows <= 8 else 9.0)
+    tree, _ = tree_of(of_drafts([TokenDraft(ids=[1] * 10, likely=0.6)]), cost=lambda rows: 1.0 if rows <= 8 else 9.0)
     assert len(tree.ids) == 7  # the next is likelier not to be said than LEAST
     assert 0.6**8 < LEAST < 0.6**7
 
@@ -71,7 +71,7 @@ def test_what_is_likely_goes_on_as_long_as_it_is():
 def test_what_is_accepted_is_what_is_said_and_the_next_token_is_free(
     drafts: list[TokenDraft], known: list[int], wanted: list[int]
 ):
-    tree = tree_of(of_drafts(drafts), known)
+    tree, _ = tree_of(of_drafts(drafts), known)
     said: list[int] = []
 
     def choose(at: int) -> int | None:

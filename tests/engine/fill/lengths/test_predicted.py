@@ -7,8 +7,7 @@ from engine.common.request import FillRequest
 from engine.fill.lengths.strategies import KEPT, PREDICTED
 from engine.fill.loading import load
 from engine.fill.pipeline import fill
-from engine.fill.race import Race
-from engine.fill.sampling import StepInfo
+from engine.fill.sampling import Race, StepInfo
 from engine.models.base import Model, Rows
 
 PREFIX, SUFFIX = "def area(width, height):\n    return ", "\n\n\nprint(area(2, 3))\n"

@@ -16,7 +16,7 @@ def passes(old: list[int], new: list[int], around: list[int] | None = None) -> i
     wanted, text, written, known, count = [*new, END], OldText([*old, END], around or ()), list[int](), list[int](), 0
     seen = NGrams([*(around or ()), *old])
     while len(written) < len(wanted):
-        tree = tree_of(text.following(seen), known, text.rows, most=text.sure)
+        tree, _ = tree_of(text.following(seen), known, text.rows, most=text.sure)
         assert len(tree.ids) <= text.rows
         base = len(written) - len(known)
 
