@@ -46,7 +46,7 @@ def causal_hypothesis(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypoth
     reach = Reach(
         most=min(LONGEST, gap.budget) + 1,
         reached=lambda said: _bound(gap, said) < least or gap.should_stop(),
-        banned=_banned(gap, end),
+        banned=[*({*gap.model.info.forbidden_ids, gap.model.info.pad_id, *gap.line_breaks} - {end})],
         rows=_ROWS,
     )
     drafts = DraftSources([*gap.suffix, *gap.prompt.context], texts=[each.ids for each in known])
@@ -76,11 +76,6 @@ def _begun(surest: Hypothesis | None) -> Said:
     if surest is None or not sure:
         return Said()
     return Said(ids=[*surest.ids[:sure]], logs=[*surest.read[:sure]], others=[(-math.inf, -1)] * sure)
-
-
-def _banned(gap: Gap, end: int) -> list[int]:
-    info = gap.model.info
-    return [*({*info.forbidden_ids, info.pad_id, *gap.line_breaks} - {end})]
 
 
 def _bound(gap: Gap, said: Said) -> float:

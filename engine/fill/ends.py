@@ -28,9 +28,8 @@ _OPENERS, _CLOSERS = "([{", ")]}"
 class Ends:
     """Finds the end of one request's gap. Texts are what the model said, without `Prompt.head`."""
 
-    def __init__(self, request: FillRequest, further: int = FURTHER) -> None:
+    def __init__(self, request: FillRequest) -> None:
         before, suffix = request.prefix, request.suffix
-        self._further = further
         self._line = before[before.rfind("\n") + 1 :]
         """What stands before the cursor in its line."""
         self._rest = suffix.partition("\n")[0]
@@ -116,7 +115,7 @@ class Ends:
                 )
             if statement is not None and self._next and not is_begun:
                 further += 1
-                if further > self._further:
+                if further > FURTHER:
                     return statement
         if not whole:
             return None

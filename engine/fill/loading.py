@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from engine.common import torch_import
 from engine.common.errors import BadInput, EngineError, OutOfMemory, is_out_of_memory, is_panic
@@ -33,43 +33,18 @@ class Infiller:
     """A loaded model. Not thread-safe: one thread owns it."""
 
     adapters: Adapters
-    load_ms: float
-    """How long loading took, imports of this process not included."""
 
     @property
     def model(self) -> Model:
         """The model without an adapter."""
         return self.adapters.model
 
-    def fill(
-        self,
-        prefix: str,
-        suffix: str,
-        *,
-        language: str = "",
-        n: int = 1,
-        deadline_ms: float | None = None,
-        seed: int = 0,
-        old: str = "",
-        max_tokens: int = 96,
-        width: int | None = None,
-    ) -> Filled:
-        """Fill the gap between `prefix` and `suffix`; the parameters are those of FillRequest.
+    def fill(self, prefix: str, suffix: str, **more: Any) -> Filled:
+        """Fill the gap between `prefix` and `suffix`; the other parameters are those of FillRequest.
 
         Raises BadInput for a request that can't be met as asked, OutOfMemory for one too big for the device.
         """
-        request = FillRequest(
-            prefix=prefix,
-            suffix=suffix,
-            language=language,
-            old=old,
-            n=n,
-            max_tokens=max_tokens,
-            width=width,
-            deadline_ms=deadline_ms,
-            seed=seed,
-        )
-        return self.answer(request)
+        return self.answer(FillRequest(prefix=prefix, suffix=suffix, **more))
 
     def answer(self, request: FillRequest, on_draft: Callable[[Draft], None] | None = None) -> Filled:
         """Answer any request, calling `on_draft` with the canvas after each step. Raises as `fill` does."""
@@ -91,10 +66,9 @@ def load(name: str = AUTO, device: Device = "auto", on_percent: OnPercent | None
 
     Raises ModelError for a model that is unknown, incomplete, unsafe or too big, OutOfMemory where memory ran out.
     """
-    began, name = time.perf_counter(), resolved(name)
+    name = resolved(name)
     with _failures(f"Loading {name}", "close other programs, or use a smaller model"):
-        model = open_addressed(name) or _load(name, device, on_percent)
-    return Infiller(adapters=Adapters(model), load_ms=(time.perf_counter() - began) * 1000)
+        return Infiller(adapters=Adapters(open_addressed(name) or _load(name, device, on_percent)))
 
 
 def _load(name: str, device: Device, on_percent: OnPercent | None) -> Model:

@@ -49,22 +49,15 @@ def standing(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
     """The value that a hypothesis is ranked by, in nats; larger is better. `score`: from `Gap.score`."""
     # Not the mean, for which a long run of easy tokens is better than a short answer that is right.
     ends = (ENDS - 1) * score[-1] if len(score) > len(hypothesis.ids) and gap.model.info.end_id is not None else 0.0
-    width = _fits(gap, len(gap.committed) + len(hypothesis.ids))
-    return sum(score) + ends + width + NATS * hypothesis.likeness - hypothesis.handicap
+    tokens, widths = len(gap.committed) + len(hypothesis.ids), gap.predicted_widths
+    # Of the width that so many tokens have, where the model was asked.
+    likely = next((likely for width, likely in widths.items() if width >= tokens), 0.0) if widths else 1.0
+    return sum(score) + ends + fitting(likely) + NATS * hypothesis.likeness - hypothesis.handicap
 
 
 def fitting(likely: float) -> float:
     """What the probability of a width adds to a score: a sum of log-probabilities alone prefers short texts."""
     return TOLD * math.log(max(likely, LEAST))
-
-
-def _fits(gap: Gap, tokens: int) -> float:
-    """`fitting` for the width that so many tokens have, where the model was asked."""
-    return fitting(
-        next((likely for width, likely in gap.predicted_widths.items() if width >= tokens), 0.0)
-        if gap.predicted_widths
-        else 1.0
-    )
 
 
 def _is_idle(gap: Gap, text: str) -> bool:

@@ -59,7 +59,7 @@ def _drawn_row(gap: Gap, tokens: OldTokens, index: int, rng: random.Random) -> R
     noised = noised_spans(tokens.kept, gap.request.strength, rng)
     if gap.model.info.length != "slack" and any(noised):
         return resized(tokens, noised, _CHANGES[index % len(_CHANGES)], gap.room)
-    return roomy(tokens, noised, gap.room) if index % 2 else as_wide(tokens, noised)
+    return roomy(tokens, noised, gap.room) if index % 2 else _row(tokens.kept, noised, tokens.ids)
 
 
 def _canvas(gap: Gap, rows: Sequence[Row]) -> Canvas:
@@ -108,12 +108,7 @@ def roomy(tokens: OldTokens, noised: Sequence[bool], room: int) -> Row:
             extra = min(spare, 1 + math.ceil(_GROWTH * _run_before(noised, at)))
             old += [None] * extra
             spare -= extra
-    return _row(tokens, noised, old)
-
-
-def as_wide(tokens: OldTokens, noised: Sequence[bool]) -> Row:
-    """As many slots as tokens."""
-    return _row(tokens, noised, list(tokens.ids))
+    return _row(tokens.kept, noised, old)
 
 
 def resized(tokens: OldTokens, noised: Sequence[bool], change: int, room: int) -> Row:
@@ -122,17 +117,13 @@ def resized(tokens: OldTokens, noised: Sequence[bool], change: int, room: int) -
     end = max(ends, key=lambda at: _run_before(noised, at))
     change = min(max(change, 1 - _run_before(noised, end)), room - len(tokens.ids))
     if change >= 0:
-        return _row(tokens, noised, [*tokens.ids[: end + 1], *[None] * change, *tokens.ids[end + 1 :]])
-    narrowed = OldTokens(
-        ids=tokens.ids[: end + 1 + change] + tokens.ids[end + 1 :],
-        bounds=tokens.bounds[: end + 1 + change] + tokens.bounds[end + 1 :],
-        kept=tokens.kept[: end + 1 + change] + tokens.kept[end + 1 :],
-    )
-    return as_wide(narrowed, [*noised[: end + 1 + change], *noised[end + 1 :]])
+        return _row(tokens.kept, noised, [*tokens.ids[: end + 1], *[None] * change, *tokens.ids[end + 1 :]])
+    left = [at for at in range(len(tokens.ids)) if not end + change < at <= end]
+    return _row([tokens.kept[at] for at in left], [noised[at] for at in left], [tokens.ids[at] for at in left])
 
 
-def _row(tokens: OldTokens, noised: Sequence[bool], old: list[int | None]) -> Row:
-    flags = iter(zip(noised, tokens.kept, strict=True))
+def _row(kept: Sequence[bool], noised: Sequence[bool], old: Sequence[int | None]) -> Row:
+    flags = iter(zip(noised, kept, strict=True))
     placed = [(True, False) if token is None else next(flags) for token in old]
     return Row(old=tuple(old), noised=tuple(noisy for noisy, _ in placed), kept=tuple(stays for _, stays in placed))
 

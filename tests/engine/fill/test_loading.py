@@ -27,7 +27,6 @@ def test_the_public_call_fills_a_gap(tmp_path: Path):
     filled = model.fill("def add(a, b):\n    return ", "\n", language="python", n=1, deadline_ms=None, seed=0)
     assert isinstance(filled, Filled)
     assert filled.candidates[0].text == "a + b"
-    assert model.load_ms > 0
 
 
 def test_a_released_checkpoint_goes_the_same_way(released: Path):
