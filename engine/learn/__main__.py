@@ -8,15 +8,14 @@ import sysconfig
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 import torch
 
 from engine.common.exits import one_line_errors, pausing
 from engine.common.names import check_device
-from engine.common.options import A_PATH, FiniteRange, OrderedGroup
-from engine.common.processes import idle
+from engine.common.options import A_FILE, A_PATH, F, FiniteRange, OrderedGroup, together
+from engine.common.processes import idle as be_idle
 from engine.fill.loading import load
 from engine.lab.eval.reserved.packages import reserved_files, reserved_tasks
 from engine.learn.assessment import assess as assess_network
@@ -40,7 +39,6 @@ from engine.models.checkpoints.placement import Placement, check_cuda
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.products import keep_few_programs, prefers_bfloat16
 
-F = TypeVar("F", bound=Callable[..., Any])
 MAX_WORKERS = 12
 
 run_option = click.option("--name", default="run", help="The run's name; its folder is in the user's cache.")
@@ -53,6 +51,11 @@ changes_option = click.option(
     help="Another value for a part of the recipe, as step_tokens=4096.",
 )
 seed_option = click.option("--seed", type=click.IntRange(0), default=0)
+machine_options = together(
+    click.option("--device", metavar="auto|cpu|cuda", default="auto"),
+    click.option("--threads", type=click.IntRange(1), help="Threads of the processor."),
+    click.option("--idle", "idle_", is_flag=True, help="Take processor time only where nothing else wants it."),
+)
 
 
 def holes_option(default: int) -> Callable[[F], F]:
@@ -77,14 +80,10 @@ def app() -> None:
 @click.option(
     "--decontaminate",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=A_FILE,
     help="Benchmark files; texts that share ten words in a row with one are left out.",
 )
-@click.option(
-    "--tokenizer",
-    type=A_PATH,
-    help="An exported model whose tokenizer is taken, to go on from its weights.",
-)
+@click.option("--tokenizer", type=A_PATH, help="An exported model whose tokenizer is taken, to go on from its weights.")
 @seed_option
 @one_line_errors()
 def corpus(
@@ -114,15 +113,11 @@ def corpus(
 @click.option("--tokens", type=FiniteRange(1), help="Context tokens to read; the same as --set tokens=N.")
 @changes_option
 @click.option(
-    "--start-from",
-    type=A_PATH,
-    help="The folder of a run, or an exported model, that a new run goes on from.",
+    "--start-from", type=A_PATH, help="The folder of a run, or an exported model, that a new run goes on from."
 )
 @seed_option
-@click.option("--device", metavar="auto|cpu|cuda", default="auto")
-@click.option("--threads", type=click.IntRange(1), help="Threads of the processor.")
+@machine_options
 @click.option("--compile/--no-compile", "compile_", default=True)
-@click.option("--idle", "idle_", is_flag=True, help="Take processor time only where nothing else wants it.")
 @one_line_errors()
 def run(
     name: str,
@@ -138,15 +133,7 @@ def run(
 ) -> None:
     """Train, or go on training: Ctrl-C pauses, the same command resumes."""
     recipe = changed(Recipe(), [*changes, *([f"tokens={int(tokens)}"] if tokens else ())])
-    where = _device(device)
-    if idle_:
-        idle()
-    # Before the first other thread, which takes it over: numbers this small are nothing, and some processors take a
-    # hundred times as long for each.
-    torch.set_flush_denormal(True)
-    keep_few_programs()
-    if threads:
-        torch.set_num_threads(threads)
+    where = _machine(device, threads, idle=idle_)
     sitting = Sitting(
         device=where,
         compiled=compile_,
@@ -162,16 +149,12 @@ def run(
 
 
 @app.command()
-@click.option(
-    "--base", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=True, help="A coder's GGUF."
-)
+@click.option("--base", type=A_FILE, required=True, help="A coder's GGUF.")
 @run_option
 @corpus_option
 @changes_option
 @seed_option
-@click.option("--device", metavar="auto|cpu|cuda", default="auto")
-@click.option("--threads", type=click.IntRange(1), help="Threads of the processor.")
-@click.option("--idle", "idle_", is_flag=True, help="Take processor time only where nothing else wants it.")
+@machine_options
 @click.option("--start-from", type=A_PATH, help="The folder of written pairs that a new run goes on from.")
 @click.option("--out", type=A_PATH, help="The folder to write the pairs to, as they are at the end.")
 @one_line_errors()
@@ -189,13 +172,7 @@ def pairs(
 ) -> None:
     """Train pairs that let a frozen coder denoise a canvas, or go on training: Ctrl-C pauses, the same command
     resumes."""
-    recipe, where = changed(PairsRecipe(), changes), _device(device)
-    if idle_:
-        idle()
-    torch.set_flush_denormal(True)
-    keep_few_programs()
-    if threads:
-        torch.set_num_threads(threads)
+    recipe, where = changed(PairsRecipe(), changes), _machine(device, threads, idle=idle_)
     dtype = torch.bfloat16 if prefers_bfloat16(where.type) else torch.float32
     checkpoint = read_checkpoint(base, base.stem)
     coder = coder_of(checkpoint, Placement(device=where.type, layers=(where.type,) * checkpoint.layers, dtype=dtype))
@@ -217,11 +194,7 @@ def pairs(
 @seed_option
 @changes_option
 @holes_option(300)
-@click.option(
-    "--evaluation",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Markdown for the card: what was measured.",
-)
+@click.option("--evaluation", type=A_FILE, help="Markdown for the card: what was measured.")
 @one_line_errors()
 def export(
     out: Path, name: str, corpus: str, seed: int, changes: tuple[str, ...], holes: int, evaluation: Path | None
@@ -281,10 +254,19 @@ def _run_folder(name: str) -> Path:
     return corpus_folder("runs") / name
 
 
-def _device(name: str) -> torch.device:
+def _machine(name: str, threads: int | None, *, idle: bool) -> torch.device:
+    """The device of that name, and this process made ready to train."""
     check_device(name)
     there = torch.cuda.is_available()
     check_cuda(name, there)
+    if idle:
+        be_idle()
+    # Before the first other thread, which takes it over: numbers this small are nothing, and some processors take a
+    # hundred times as long for each.
+    torch.set_flush_denormal(True)
+    keep_few_programs()
+    if threads:
+        torch.set_num_threads(threads)
     return torch.device("cuda" if there and name != "cpu" else "cpu")
 
 

@@ -17,17 +17,7 @@ import platformdirs
 from engine.common.errors import BadInput
 from engine.common.files import replacing
 from engine.lab.eval.reserved.packages import reserved_modules, reserved_names
-from engine.learn.screening import (
-    LANGUAGES,
-    LARGEST_FILE_NBYTES,
-    Forbidden,
-    is_near_copy,
-    is_secondary,
-    path_objection,
-    shingles,
-    text_objection,
-    without_legal_header,
-)
+from engine.learn.screening import LANGUAGES, LARGEST_FILE_NBYTES, Forbidden, is_secondary, path_objection, screened
 from engine.learn.sources import STANDARD_LIBRARY, SourcePackage, Sources, find_packages
 
 Split = Literal["train", "held-out"]
@@ -172,19 +162,10 @@ class _Screen:
             return "missing"
         except UnicodeDecodeError:
             return "not UTF-8"
-        if objection := text_objection(text):
+        language, name = LANGUAGES[path.suffix], package.name
+        text, objection = screened(text, language, self._seen, self._forbidden)
+        if objection:
             return objection
-        language = LANGUAGES[path.suffix]
-        text = without_legal_header(text, language)
-        own = shingles(text)
-        if not own:
-            return "too short"
-        if objection := self._forbidden.objection(text, own):
-            return objection
-        if is_near_copy(own, self._seen):
-            return "near duplicate"
-        self._seen |= own
-        name = package.name
         return Document(
             split="train", language=language, package=name, path=path.as_posix(), text=text, weight=weight_of(name)
         )

@@ -114,7 +114,9 @@ class Examples:
         start = self._start(before, room) if gap else 0
         window = before[start : start + room * CHARACTERS]
         found = self._inner(window, self._corpus.language(document), inner)
-        pieces, ends_at = self._tokens(window)
+        encoding = self._corpus.tokenizer.encode(window, add_special_tokens=False)
+        # In characters, where the first token begins and where each one ends.
+        pieces, ends_at = encoding.ids, [0, *(end for _, end in encoding.offsets)]
         # After a gap that follows, the prefix must be whole at its end.
         lost = max(0, len(pieces) - room) if gap else 0
         prefix = pieces[lost : lost + room]
@@ -212,11 +214,6 @@ class Examples:
         start = max(0, len(before) - room * CHARACTERS)
         line = before.find("\n", start, start + len(before) // 4) if start else -1
         return line + 1 if line >= 0 else start
-
-    def _tokens(self, window: str) -> tuple[list[int], list[int]]:
-        """The window's tokens, and in characters where the first one begins and where each one ends."""
-        encoding = self._corpus.tokenizer.encode(window, add_special_tokens=False)
-        return encoding.ids, [0, *(end for _, end in encoding.offsets)]
 
     def _extra(self, document: int, text: str, gap: Hole | None, room: int) -> tuple[list[list[int]], list[Edit]]:
         rng = self._rng

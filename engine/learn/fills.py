@@ -62,9 +62,9 @@ def fill_holes(model: Model, tasks: Sequence[EvalTask]) -> Fills:
     for task in tasks:
         request = task.request(max_tokens=_LONGEST)
         sized = replace(request, width=true_width(model, request, task.truth))
-        canvas.append(_answer(drive(model, infill(model, sized)), task)[1])
-        causal.append(_answer(fill_by_causal_head(model, sized), task)[1])
-        answers.append(_answer(drive(model, infill(model, request)), task))
+        canvas.append(judged(drive(model, infill(model, sized)), task)[1])
+        causal.append(judged(fill_by_causal_head(model, sized), task)[1])
+        answers.append(judged(drive(model, infill(model, request)), task))
     answers.sort(key=lambda answer: -answer[0])
     threshold, shown = fitted_threshold(answers)
     return Fills(
@@ -80,7 +80,7 @@ def fill_holes(model: Model, tasks: Sequence[EvalTask]) -> Fills:
     )
 
 
-def _answer(filled: Filled, task: EvalTask) -> tuple[float, bool]:
+def judged(filled: Filled, task: EvalTask) -> tuple[float, bool]:
     """The confidence of an answer, and whether it is right to the letter. No answer has a confidence below every
     threshold."""
     if not filled.candidates:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -81,7 +81,6 @@ def learn(
     teacher: Teacher,
     recipe: Recipe,
     folder: Path,
-    about: Mapping[str, Any],
     sitting: Sitting,
     report: Callable[[str], None],
     should_pause: Callable[[], bool] = lambda: False,
@@ -89,13 +88,13 @@ def learn(
     """Train `pairs`, which lie in `network`, for the recipe's tokens or until the held-out loss rises. In the end they
     hold the best values.
 
-    Goes on from the checkpoint in `folder` where that is of the same run, as `about` says. Returns None where
-    `should_pause` came first: the same call goes on. Raises EngineError where the disk refuses.
+    Goes on from the checkpoint in `folder`. Returns None where `should_pause` came first: the same call goes on. Raises
+    EngineError where the disk refuses.
     """
     parameters = parameters_of(pairs)
     rate = RATE * min(1.0, WIDE / network.embeddings.weight.shape[-1])
     optimiser = torch.optim.AdamW(parameters.values(), lr=rate, betas=(0.9, 0.99), weight_decay=0.0)
-    state = _opened(folder / CHECKPOINT, about, parameters, optimiser) or TuningState()
+    state = _opened(folder / CHECKPOINT, parameters, optimiser) or TuningState()
     steps = steps_of(recipe)
     times: deque[float] = deque(maxlen=32)
     saved = time.monotonic()
@@ -103,7 +102,7 @@ def learn(
         state.look(held_out(network, teacher, recipe, sitting), parameters)
     while state.step < steps and state.worse < PATIENCE:
         if should_pause():
-            _save(folder / CHECKPOINT, about, parameters, optimiser, state)
+            _save(folder / CHECKPOINT, parameters, optimiser, state)
             return None
         began = time.monotonic()
         batch = to_device(teacher.batch(state.step), sitting.device)
@@ -119,8 +118,8 @@ def learn(
         state.seconds += times[-1]
         if time.monotonic() - saved > sitting.save_every_s:
             saved = time.monotonic()
-            _save(folder / CHECKPOINT, about, parameters, optimiser, state)
-    _save(folder / CHECKPOINT, about, parameters, optimiser, state)
+            _save(folder / CHECKPOINT, parameters, optimiser, state)
+    _save(folder / CHECKPOINT, parameters, optimiser, state)
     put(state.best, parameters)
     return state
 
@@ -154,14 +153,9 @@ def spent(seconds: float) -> str:
 
 
 def _save(
-    path: Path,
-    about: Mapping[str, Any],
-    parameters: Mapping[str, nn.Parameter],
-    optimiser: torch.optim.Optimizer,
-    state: TuningState,
+    path: Path, parameters: Mapping[str, nn.Parameter], optimiser: torch.optim.Optimizer, state: TuningState
 ) -> None:
     held = {
-        "about": dict(about),
         "pairs": {name: each.detach() for name, each in parameters.items()},
         "optimiser": optimiser.state_dict(),
         "state": asdict(state),
@@ -178,16 +172,12 @@ def _save(
         ) from None
 
 
-def _opened(
-    path: Path, about: Mapping[str, Any], parameters: Mapping[str, nn.Parameter], optimiser: torch.optim.Optimizer
-) -> TuningState | None:
-    """The state of a checkpoint of the same run; None where there is none."""
+def _opened(path: Path, parameters: Mapping[str, nn.Parameter], optimiser: torch.optim.Optimizer) -> TuningState | None:
+    """The state of a checkpoint; None where there is none."""
     if not path.exists():
         return None
     try:
         held = torch.load(path, weights_only=True)
-        if held["about"] != dict(about):
-            return None
         put(held["pairs"], parameters)
         optimiser.load_state_dict(held["optimiser"])
         return TuningState(**held["state"])

@@ -153,8 +153,3 @@ def parameters_from(tensors: Mapping[str, Pair]) -> dict[str, Tensor]:
 def _held(module: nn.Module, path: str) -> tuple[nn.Module, str]:
     above, _, name = path.rpartition(".")
     return module.get_submodule(above), name
-
-
-def is_packed(module: nn.Module) -> bool:
-    """Whether any weights are in 4 or 8 bit."""
-    return bool(packed_in(module))

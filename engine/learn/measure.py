@@ -7,7 +7,7 @@ import random
 import sysconfig
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
@@ -21,7 +21,7 @@ from engine.lab.eval.results import Results
 from engine.lab.eval.rows import EvalRow
 from engine.lab.eval.run import evaluate
 from engine.lab.eval.tasks import EvalTask, text_holes
-from engine.learn.fills import fitted_threshold
+from engine.learn.fills import fitted_threshold, judged
 from engine.learn.repository import Repository
 from engine.models.base import Model, Sampling
 
@@ -56,7 +56,7 @@ class Schedule:
 def held_out_gaps(repository: Repository, count: int) -> tuple[list[EvalTask], list[EvalTask]]:
     """Gaps in held-out files: `count` to report on, and others to choose settings by."""
     texts = [(each.path, each.language, each.text) for each in repository.of("held-out")]
-    dealt = text_holes(texts, count + count // 2, seed=0)
+    dealt = text_holes(texts, count + count // 2)
     # They come file by file in turn: of three files, every third gap would be of the same one.
     gaps = random.Random(0).sample(dealt, len(dealt))
     return [gap for at, gap in enumerate(gaps) if at % 3 != 2], gaps[2::3][: choosing_gaps(count)]
@@ -76,7 +76,7 @@ def outside_gaps(count: int) -> list[EvalTask]:
         with suppress(OSError, UnicodeDecodeError):
             file = path if path.is_file() else folder / name / "__init__.py"
             texts.append((name, "python", file.read_bytes().decode()))
-    return text_holes(texts, count, seed=0)
+    return text_holes(texts, count)
 
 
 def measure(
@@ -134,11 +134,11 @@ def _tried(
     for task in tasks:
         request = task.request(max_tokens=MAX_TOKENS)
         filled = drive(model, infill(model, request, parts=Parts(sampling=sampling_of(model, schedule))))
-        best = filled.candidates[0] if filled.candidates else None
-        exact = best is not None and best.text == task.truth
+        sure, exact = judged(filled, task)
+        similar = Levenshtein.normalized_similarity(filled.candidates[0].text, task.truth) if filled.candidates else 0.0
         passes.append(filled.forwards)
-        good.append((exact + (Levenshtein.normalized_similarity(best.text, task.truth) if best else 0.0)) / 2)
-        answers.append((round(best.confidence, 3) if best else -1.0, exact))
+        good.append((exact + similar) / 2)
+        answers.append((sure, exact))
         on_done()
     return fmean(passes), fmean(good), answers
 
@@ -146,9 +146,3 @@ def _tried(
 def quality(found: Figures) -> float:
     """The quality in [0, 1] that a person sees: exact fills count fully, others by similarity."""
     return (found.exact or 0.0) + (found.similarity or 0.0)
-
-
-def kept_figures(found: Figures) -> dict[str, float | int | None]:
-    """What an adapter's metadata keeps of a measurement."""
-    names = ("gaps", "exact", "similarity", "clean", "silent", "forwards", "p50_ms")
-    return {name: value for name, value in asdict(found).items() if name in names}

@@ -14,12 +14,13 @@ from torch import Tensor
 from engine.common.errors import OutOfMemory
 from engine.common.sizes import binary_bytes
 from engine.learn.learn import CHECKS, LOOKS, parameters_of, steps_of
-from engine.learn.lora import Trainable, is_packed, trainable
+from engine.learn.lora import Trainable, trainable
 from engine.learn.loss import CHUNK, CHUNK_CUDA
 from engine.learn.prompted import TuningLessons
 from engine.learn.recipe import Recipe
 from engine.learn.run import Batch, Sitting, step_losses, to_device, total_loss
 from engine.models.adapters.low_rank import LowRankLinear
+from engine.models.quantized.layers import packed_in
 
 _PER_PARAMETER = 5 * torch.float32.itemsize
 """Bytes for each trained number: itself, its gradient, two of the optimiser, and the best one so far."""
@@ -75,7 +76,7 @@ def plan(
     row, narrow = _row(lessons, widest, sitting)
     rows = recipe.rows(widest)
     kept, largest = _kept(network, row, narrow, sitting)
-    if is_packed(network.module):
+    if packed_in(network.module):
         # What one layer keeps while it is computed again.
         plain, largest = _kept(trainable(network, recompute=False), row, narrow, sitting)
         kept += plain // len(network.layers)
@@ -83,14 +84,15 @@ def plan(
     parameters = parameters_of(pairs).values()
     for each in parameters:
         each.grad = None
-    chunk = CHUNK_CUDA if sitting.device.type == "cuda" else CHUNK
+    on_gpu = sitting.device.type == "cuda"
+    chunk = CHUNK_CUDA if on_gpu else CHUNK
     logits = _LOGITS * chunk * recipe.shape.vocab * torch.float32.itemsize
     own = _PER_PARAMETER * sum(each.numel() for each in parameters)
     return TuningPlan(
         # What the row has had loaded or laid out stays.
-        resident=_resident(sitting.device),
+        resident=torch.cuda.memory_allocated(sitting.device) if on_gpu else psutil.Process().memory_info().rss,
         training=own + rows * (kept + _AT_ONCE * largest) + logits,
-        available=_available(sitting.device),
+        available=torch.cuda.mem_get_info(sitting.device)[0] if on_gpu else psutil.virtual_memory().available,
         # The first one warms up.
         step_s=min(row_s) * recipe.step_tokens / recipe.contexts[0],
         steps=steps_of(recipe),
@@ -143,11 +145,3 @@ def _kept(network: Trainable, row: Batch, recipe: Recipe, sitting: Sitting) -> t
     found = sum(held.values()), max(held.values(), default=0)
     del loss
     return found
-
-
-def _resident(device: torch.device) -> int:
-    return torch.cuda.memory_allocated(device) if device.type == "cuda" else psutil.Process().memory_info().rss
-
-
-def _available(device: torch.device) -> int:
-    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available

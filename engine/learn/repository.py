@@ -20,14 +20,7 @@ from engine.common.files import is_utf8, read_regular
 from engine.common.processes import python_module
 from engine.learn.corpus import Document, Split
 from engine.learn.packed import LANGUAGE_IDS
-from engine.learn.screening import (
-    LARGEST_FILE_NBYTES,
-    is_near_copy,
-    path_objection,
-    shingles,
-    text_objection,
-    without_legal_header,
-)
+from engine.learn.screening import LARGEST_FILE_NBYTES, path_objection, screened
 from engine.syntax.languages import language_of
 
 HELD_OUT = 0.1
@@ -196,15 +189,9 @@ def _read(folder: Path, path: str, seen: set[int]) -> Document | str:
         return "can't be read"
     except UnicodeDecodeError:
         return "not UTF-8"
-    if objection := text_objection(text):
+    text, objection = screened(text, language, seen)
+    if objection:
         return objection
-    text = without_legal_header(text, language)
-    own = shingles(text)
-    if not own:
-        return "too short"
-    if is_near_copy(own, seen):
-        return "near duplicate"
-    seen |= own
     return Document(split="train", language=language, package="repository", path=path, text=text)
 
 

@@ -90,6 +90,23 @@ def without_legal_header(text: str, language: str) -> str:
     return text[opening.end() :] if opening and _LEGAL.search(opening.group()) else text
 
 
+def screened(text: str, language: str, seen: set[int], forbidden: Forbidden | None = None) -> tuple[str, str]:
+    """A text as it is learnt from, and why it is left out instead; one of both is empty. Adds to what was `seen` of
+    others."""
+    if objection := text_objection(text):
+        return "", objection
+    text = without_legal_header(text, language)
+    own = shingles(text)
+    if not own:
+        return "", "too short"
+    if objection := forbidden and forbidden.objection(text, own):
+        return "", objection
+    if is_near_copy(own, seen):
+        return "", "near duplicate"
+    seen |= own
+    return text, ""
+
+
 def is_near_copy(own: set[int], seen: set[int]) -> bool:
     """Whether a text with the shingles `own` shares most of them with those that were `seen`."""
     return len(own & seen) > _COPIED_AT_MOST * len(own)

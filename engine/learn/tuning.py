@@ -23,17 +23,8 @@ from engine.lab.eval.tasks import EvalTask
 from engine.learn.corpus import Split
 from engine.learn.learn import TuningState, learn, parameters_of, put, steps_of
 from engine.learn.lessons import count_tokens, recipe_of, tokenizer_of, write_corpus
-from engine.learn.lora import (
-    ALPHA,
-    RANK,
-    Trainable,
-    adapted,
-    is_packed,
-    pairs_of,
-    parameters_from,
-    trainable,
-)
-from engine.learn.measure import FITS, Schedule, fit, held_out_gaps, kept_figures, measure, outside_gaps, quality
+from engine.learn.lora import ALPHA, RANK, Trainable, adapted, pairs_of, parameters_from, trainable
+from engine.learn.measure import FITS, Schedule, fit, held_out_gaps, measure, outside_gaps, quality
 from engine.learn.plan import TuningPlan, plan
 from engine.learn.prompted import TuningLessons, lessons_of
 from engine.learn.repository import Learnt, Listing, Repository, list_files, read_repository, weights_of
@@ -55,6 +46,7 @@ from engine.models.checkpoints.directory import Checkpoint
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked
 from engine.models.products import prefers_bfloat16
+from engine.models.quantized.layers import packed_in
 
 PASSES = 4
 """Most times that a repository is read."""
@@ -246,7 +238,7 @@ def _tuned(ready: Prepared, say: Say, counting: Counting, should_pause: Callable
     before = _before(ready, tasks, counting)
     with learning(ready.model, ready.start, ready.request.seed) as (network, pairs):
         recipe = ready.lessons.recipe
-        state = learn(network, pairs, ready.lessons, recipe, ready.run, {}, ready.sitting, say, should_pause)
+        state = learn(network, pairs, ready.lessons, recipe, ready.run, ready.sitting, say, should_pause)
     if state is None:
         return None
     tensors = pairs_of(state.best)
@@ -261,8 +253,11 @@ def _tuned(ready: Prepared, say: Say, counting: Counting, should_pause: Callable
         kept = ready.directory
         with writing(ready.work, _WAY_OUT):
             if gained:
+                digests, earlier = dict(ready.repository.digests), ready.learnt.sides if ready.learnt else {}
+                sides = earlier | ready.repository.sides
+                learnt = Learnt(adapter=adapter.metadata.created, digests=digests, sides=sides)
                 with replacing(ready.work / LEARNT) as draft:
-                    draft.write_bytes(msgspec.json.encode(_taught(ready, adapter.metadata.created)))
+                    draft.write_bytes(msgspec.json.encode(learnt))
             else:
                 (ready.work / LEARNT).unlink(missing_ok=True)
     shutil.rmtree(ready.run, ignore_errors=True)
@@ -275,7 +270,7 @@ def learning(
 ) -> Generator[tuple[Trainable, dict[str, LowRankLinear]]]:
     """Within the block the model's layers have pairs beside them: new ones, or those of an earlier adapter."""
     module = model.network.module
-    recompute = is_packed(module)
+    recompute = bool(packed_in(module))
     with adapted(module, seed=seed) as pairs:
         if earlier is not None:
             put(parameters_from(earlier.tensors), parameters_of(pairs))
@@ -320,7 +315,7 @@ def _metadata(
     ready: Prepared, before: Mapping[str, Figures], after: Mapping[str, Figures], schedule: Schedule, *, on: bool
 ) -> AdapterMetadata:
     def figures(measured: Mapping[str, Figures]) -> dict[str, AdapterFigures]:
-        return {name: msgspec.convert(kept_figures(each), AdapterFigures) for name, each in measured.items()}
+        return {name: msgspec.convert(each, AdapterFigures, from_attributes=True) for name, each in measured.items()}
 
     return AdapterMetadata(
         model=ready.checkpoint.name,
@@ -392,12 +387,6 @@ def _learnt(work: Path, last: Adapter | None) -> Learnt | None:
         if last is not None and learnt.adapter == last.metadata.created:
             return learnt
     return None
-
-
-def _taught(ready: Prepared, created: float) -> Learnt:
-    """What an adapter of this run has learnt."""
-    earlier = ready.learnt.sides if ready.learnt else {}
-    return Learnt(adapter=created, digests=dict(ready.repository.digests), sides=earlier | ready.repository.sides)
 
 
 @contextmanager

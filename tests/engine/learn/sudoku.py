@@ -274,8 +274,8 @@ def experiment(
     with adapted(module, seed=seed) as pairs:
         recipe = replace(RECIPE, tokens=tune_steps * RECIPE.step_tokens)
         teacher = Boards(tokenizer=base, kind="solved", seed=seed)
-        about = {"steps": tune_steps, "seed": seed}
-        state = learn(GemmaNetwork(module), pairs, teacher, recipe, out / "tuned", about, _SITTING, report)
+        folder = out / f"tuned-{tune_steps}-{seed}"
+        state = learn(GemmaNetwork(module), pairs, teacher, recipe, folder, _SITTING, report)
     assert state is not None
     after = play(with_pairs(model, pairs_of(state.best), ALPHA / RANK), puzzle)
     report(f"after: {after.line()}")

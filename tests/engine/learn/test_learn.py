@@ -41,7 +41,6 @@ def run(
     steps: int = 6,
     pause_after: int | None = None,
     teacher: Lessons | None = None,
-    about: str = "",
     says: Callable[[str], None] = lambda line: None,
 ) -> tuple[TuningState | None, Weights]:
     # In bfloat16 the least difference between two processes may round to another number, and a canvas that is learnt
@@ -59,7 +58,6 @@ def run(
             teacher or Lessons(source=BatchSource(corpus=toy_corpus(), recipe=plan, seed=0)),
             plan,
             folder,
-            {"about": about},
             CPU,
             says,
             lambda: pause_after is not None and next(asked) >= pause_after,
@@ -112,14 +110,6 @@ def test_a_killed_run_goes_on_from_what_was_saved(tmp_path: Path):
     _, found = run(tmp_path / "cut")
     # What is not gone on from would differ by a step of the rate, hundredths.
     assert all(torch.allclose(found[name], expected[name], rtol=1e-3, atol=1e-5) for name in expected)
-
-
-def test_another_run_begins_anew(tmp_path: Path):
-    run(tmp_path, pause_after=2)
-    lines: list[str] = []
-    state, _ = run(tmp_path, about="other", says=lines.append)
-    assert state is not None
-    assert len(lines) == 6
 
 
 def test_what_is_learnt_lowers_the_loss(tmp_path: Path):

@@ -14,7 +14,6 @@ from engine.learn.lora import (
     MergedLinear,
     RecomputedGemma,
     adapted,
-    is_packed,
     pairs_of,
     parameters_from,
 )
@@ -27,7 +26,7 @@ from engine.models.checkpoints.directory import METADATA_FILE
 from engine.models.checkpoints.quantizing import quantize
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
-from engine.models.quantized.layers import CpuInt4, PackedWeights
+from engine.models.quantized.layers import CpuInt4, PackedWeights, packed_in
 from tests.engine.formats import choose
 from tests.engine.learn.tiny import CPU, tiny, toy_corpus
 from tests.engine.quantized import FORMATS, random_packed
@@ -177,11 +176,11 @@ def test_computing_again_gives_the_same_gradients():
 
 def test_a_model_in_4_bit_has_the_gradients_of_its_numbers(in_4_bit: Path):
     packed = module_of(in_4_bit)
-    assert is_packed(packed)
+    assert packed_in(packed)
     # Its own numbers, in a module that holds them in full.
     plain = toy_module()
     numbers(packed, plain)
-    assert not is_packed(plain)
+    assert not packed_in(plain)
     found: list[dict[str, torch.Tensor]] = []
     for module, kind in ((packed, RecomputedGemma), (plain, GemmaNetwork)):
         with adapted(module, seed=3) as pairs:

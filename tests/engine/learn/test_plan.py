@@ -45,7 +45,7 @@ model = load(sys.argv[1], "cpu").model
 lessons = Lessons(source=BatchSource(corpus=toy_corpus(), recipe=recipe, seed=0))
 with learning(model, None, 0) as (network, pairs):
     planned = plan(network, pairs, lessons, CPU)
-    learn(network, pairs, lessons, recipe, Path(sys.argv[2]), {}, CPU, lambda line: None)
+    learn(network, pairs, lessons, recipe, Path(sys.argv[2]), CPU, lambda line: None)
 # Not that of getrusage, which begins with what the process had that started this one.
 peak = 1024 * int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 recomputed = isinstance(network, RecomputedGemma)
