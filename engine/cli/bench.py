@@ -23,9 +23,9 @@ from engine.lab.bench.families import SHAPES
 from engine.lab.peer.client import NAME, peer_of
 
 if TYPE_CHECKING:
-    from engine.lab.bench.coder import Forgetful
     from engine.lab.bench.gaps import CodeGaps
     from engine.lab.bench.run import CoderWork
+    from engine.lab.bench.workload import Forgetful
     from engine.lab.eval.tasks import EvalTask
     from engine.lab.peer.client import LlamaCpp
     from engine.models.base import Model
@@ -99,9 +99,9 @@ def bench(
 
 def _model(name: str, shape: str | None, device: Device, parts: Collection[str]) -> Forgetful:
     from engine.fill.loading import load
-    from engine.lab.bench.coder import CODER, Forgetful
+    from engine.lab.bench.coder import CODER
     from engine.lab.bench.families import random_model
-    from engine.lab.bench.workload import Measured
+    from engine.lab.bench.workload import Forgetful, Measured
 
     model = random_model(shape, device) if shape is not None else load(name, device).model
     if not isinstance(model, Forgetful):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from msgspec.json import encode
@@ -15,14 +14,13 @@ from engine.common.exits import FAILURE, one_line_errors
 from engine.common.http_address import http_address
 from engine.common.messages import EngineStatus, Percentiles, StatusQuery, StatusReply
 from engine.common.names import AUTO
-from engine.common.options import FiniteRange, OrderedGroup
+from engine.common.options import F, FiniteRange, OrderedGroup, together
 from engine.common.sizes import binary_bytes
 from engine.common.terminal import shown_name
 from engine.common.wording import counted, wrapped
 from engine.server.http.opening import bound
 from engine.server.settings import EngineOptions, with_given, write_options
 
-F = TypeVar("F", bound=Callable[..., Any])
 _DEFAULT = EngineOptions()
 _ALREADY = "An engine is running already."
 _FIRST = "The engine runs. An editor started it first, with the editor's settings: restart it again to change them."
@@ -51,7 +49,7 @@ def _limits_and_http(defaults: EngineOptions | None) -> Callable[[F], F]:
         ("--exit-after", "exit_after_s"): "Seconds without a client after which the engine ends.",
         ("--stall-after", "stall_s"): "Seconds after which a step of the model counts as hung.",
     }
-    options = [
+    return together(
         *(
             click.option(*names, type=FiniteRange(0.1), default=defaults and getattr(defaults, names[1]), help=help)
             for names, help in seconds.items()
@@ -62,12 +60,7 @@ def _limits_and_http(defaults: EngineOptions | None) -> Callable[[F], F]:
             help="Address to serve HTTP clients of llama.cpp or OpenAI; empty: none.",
         ),
         token_file_option("--http-token-file"),
-    ]
-
-    def added(command: F) -> F:
-        return reduce(lambda function, option: option(function), reversed(options), command)
-
-    return added
+    )
 
 
 @click.group(cls=OrderedGroup, context_settings={"show_default": True})

@@ -10,16 +10,7 @@ from msgspec.json import encode
 from rich.console import Console
 
 from engine.cli.answers import answer
-from engine.cli.options import (
-    any_device_option,
-    any_model_option,
-    engine_option,
-    file_argument,
-    json_option,
-    n_option,
-    seed_option,
-    write_option,
-)
+from engine.cli.options import answer_options, file_argument, json_option, n_option, seed_option, write_option
 from engine.cli.preview import figures, heading, preview
 from engine.cli.source import folder_of, language_in, write_text
 from engine.cli.watch import Watch
@@ -36,9 +27,7 @@ from engine.models.checkpoints.choice import choose, tell_once
 @file_argument
 @click.option("--at", metavar="LINE:COL", help="The position of the gap, counted from 1.")
 @click.option("--to", metavar="LINE:COL", help="Replace the text from --at to here.")
-@any_model_option
-@any_device_option
-@engine_option
+@answer_options
 @n_option
 @click.option("--max-tokens", type=click.IntRange(1, 4096), default=96, help="Longest answer, in tokens.")
 @click.option("--width", type=click.IntRange(1, 4096), help="The width of the gap, in tokens.")

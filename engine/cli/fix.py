@@ -7,15 +7,7 @@ import time
 import click
 
 from engine.cli.answers import answer
-from engine.cli.options import (
-    any_device_option,
-    any_model_option,
-    diff_option,
-    engine_option,
-    file_argument,
-    seed_option,
-    write_option,
-)
+from engine.cli.options import answer_options, diff_option, file_argument, seed_option, write_option
 from engine.cli.source import folder_of, language_in, show_or_write
 from engine.common.errors import BadInput, EngineError
 from engine.common.exits import one_line_errors
@@ -29,9 +21,7 @@ _PARSE_MS = 3000.0
 
 @click.command()
 @file_argument
-@any_model_option
-@any_device_option
-@engine_option
+@answer_options
 @seed_option
 @diff_option
 @write_option

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engine.common.exits import one_line_errors
+from engine.common.options import A_FILE
 from engine.common.sizes import binary_bytes, decimal_bytes
 from engine.models.checkpoints.released import known
 
@@ -25,10 +26,7 @@ _LINE_S = 1.0
 @click.command()
 @click.argument("model", metavar="MODEL", help="coder-1.5b, coder-0.5b, or OWNER/MODEL[:q8_0] on the Hub.")
 @click.option(
-    "--from",
-    "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Use this file for coder-1.5b or coder-0.5b instead of downloading it.",
+    "--from", "file", type=A_FILE, help="Use this file for coder-1.5b or coder-0.5b instead of downloading it."
 )
 @one_line_errors()
 def pull(model: str, file: Path | None) -> None:

@@ -6,16 +6,7 @@ import click
 from msgspec.json import encode
 
 from engine.cli.answers import answer
-from engine.cli.options import (
-    any_device_option,
-    any_model_option,
-    diff_option,
-    engine_option,
-    file_argument,
-    n_option,
-    seed_option,
-    write_option,
-)
+from engine.cli.options import answer_options, diff_option, file_argument, n_option, seed_option, write_option
 from engine.cli.source import folder_of, language_in, show_or_write, span_in
 from engine.common.errors import BadInput, EngineError
 from engine.common.exits import one_line_errors
@@ -47,9 +38,7 @@ from engine.common.textfile import read_text, writable_path
     default=0.6,
     help="How much of the text becomes noise: 0.3 for small changes, 0.6 for larger ones, 1.0 from scratch.",
 )
-@any_model_option
-@any_device_option
-@engine_option
+@answer_options
 @n_option
 @seed_option
 @diff_option

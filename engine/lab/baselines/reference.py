@@ -26,9 +26,7 @@ class Reference:
 
 def generates(model: Model) -> bool:
     """Whether transformers' `generate` can run the model: a DiffusionGemma whose weights are not in 4 bit."""
-    if not isinstance(model, DiffusionGemma):
-        return False
-    return not packed_in(model.network.module)
+    return isinstance(model, DiffusionGemma) and not packed_in(model.network.module)
 
 
 def reference(model: Model, request: FillRequest, ours: Filled) -> Reference | None:

@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, Protocol, get_args, runtime_checkable
+from typing import Literal, get_args
 
 from engine.common.request import Filled, FillRequest
 from engine.fill.pipeline import fill
 from engine.lab.bench.timing import Figure, Ratio, Stopwatch, spread
-from engine.lab.bench.workload import token_ids
+from engine.lab.bench.workload import Forgetful, token_ids
 from engine.lab.eval.tasks import EvalTask
 from engine.lab.peer.client import NAME, LlamaCpp, Order
-from engine.models.base import DraftTree, Model
+from engine.models.base import DraftTree
 
 CODER = "coder"
 OURS = "fill"
@@ -33,13 +33,6 @@ _NOTHING = DraftTree(ids=(), parents=())
 _PASSES = "<= 6.2"
 _COUNTED = range(9, 12)
 """Lengths of the answers whose passes are counted, in tokens."""
-
-
-@runtime_checkable
-class Forgetful(Model, Protocol):
-    def forget(self) -> None:
-        """Drop all cached contexts."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,14 @@ _TEXT_TOKENS = 2000
 
 
 @runtime_checkable
-class Measured(Model, Protocol):
+class Forgetful(Model, Protocol):
+    def forget(self) -> None:
+        """Drop all cached contexts."""
+        ...
+
+
+@runtime_checkable
+class Measured(Forgetful, Protocol):
     """A model whose passes can be measured one by one."""
 
     remembers: bool
@@ -31,10 +38,6 @@ class Measured(Model, Protocol):
     @property
     def reads(self) -> int | None:
         """Most tokens of context and canvas; None: as many as memory holds."""
-        ...
-
-    def forget(self) -> None:
-        """Drop all cached contexts."""
         ...
 
 

@@ -67,7 +67,10 @@ class Paired:
 
 def paired(by_row: ResultRows) -> list[Paired]:
     """Each further row compared with the first one."""
-    named = {row: {each.task: _right(each) for each in results} for row, results in by_row.items()}
+    named = {
+        row: {each.task: each.exact if each.passed is None else each.passed for each in results}
+        for row, results in by_row.items()
+    }
     (first, theirs), *others = named.items()
     return [_paired(row, first, [(own[task], theirs[task]) for task in own if task in theirs]) for row, own in others]
 
@@ -85,10 +88,6 @@ def _paired(row: str, beside: str, right: Sequence[tuple[bool, bool]]) -> Paired
         difference=round((gained - lost) / tasks, 4),
         half_interval=round(_INTERVAL * spread, 4),
     )
-
-
-def _right(result: Result) -> bool:
-    return result.exact if result.passed is None else result.passed
 
 
 def figures(row: str, results: Sequence[Result]) -> Figures:
@@ -128,8 +127,8 @@ def report(about: dict[str, Any], by_row: ResultRows) -> dict[str, Any]:
 
 def tables(title: str, by_row: ResultRows) -> list[Table]:
     """The figures as tables for people: quality, cost, and quality by length and kind."""
-    good = _table(title, "gaps", "pass@1", "exact", "similar", "no problem", "silent")
-    cost = _table("by fill", "tokens off", "tokens", "forwards", "p50 ms", "p95 ms")
+    good = table_of(title, "gaps", "pass@1", "exact", "similar", "no problem", "silent")
+    cost = table_of("by fill", "tokens off", "tokens", "forwards", "p50 ms", "p95 ms")
     for row, results in by_row.items():
         own = figures(row, results)
         shares = (_share(own.passed, own.tested), _share(own.exact, own.gaps), _share(own.similarity))
@@ -147,7 +146,7 @@ def tables(title: str, by_row: ResultRows) -> list[Table]:
 def _pairs(by_row: ResultRows) -> Iterator[Table]:
     found = paired(by_row)
     if found:
-        table = _table(f"beside {found[0].beside}", "tasks", "gained", "lost", "points")
+        table = table_of(f"beside {found[0].beside}", "tasks", "gained", "lost", "points")
         for each in found:
             points = f"{100 * each.difference:+.1f} ±{100 * each.half_interval:.1f}"
             table.add_row(each.row, str(each.tasks), str(each.gained), str(each.lost), points)
@@ -156,14 +155,15 @@ def _pairs(by_row: ResultRows) -> Iterator[Table]:
 
 def _split(title: str, by_row: ResultRows, parts: Mapping[str, ResultRows], tested: bool) -> Table:
     """Pass@1 (exact match without tests) by class; the title of a class has its number of gaps."""
-    table = _table(title, *(f"{name} ({len(next(iter(part.values())))})" for name, part in parts.items()))
+    table = table_of(title, *(f"{name} ({len(next(iter(part.values())))})" for name, part in parts.items()))
     for row in by_row:
         own = [figures(row, part[row]) for part in parts.values()]
         table.add_row(row, *(_share(each.passed if tested else each.exact) for each in own))
     return table
 
 
-def _table(title: str, *columns: str) -> Table:
+def table_of(title: str, *columns: str) -> Table:
+    """An empty table of rows by name, with these columns of figures."""
     made = Table(title=Text(title), box=SIMPLE_HEAD, title_justify="left")
     made.add_column("row", no_wrap=True)
     for name in columns:

@@ -95,9 +95,9 @@ def _of_width(name: str, known: Iterable[str]) -> EvalRow:
     return EvalRow(name=f"width {int(tokens)}", fill=fill, width=lambda model, request, truth: int(tokens))
 
 
-def _without(name: str, parts: Parts) -> EvalRow:
+def _with(name: str, parts: Parts, lacking: Callable[[Model], str] = lambda model: "") -> EvalRow:
     return EvalRow(
-        name=f"without {name}", fill=lambda model, request: drive(model, infill(model, request, parts=parts))
+        name=name, lacking=lacking, fill=lambda model, request: drive(model, infill(model, request, parts=parts))
     )
 
 
@@ -144,10 +144,6 @@ def _by_canvas(model: Model, request: FillRequest) -> Filled:
     return fill(model.canvas, request)
 
 
-def _with_canvases(model: Model, request: FillRequest) -> Filled:
-    return drive(model, infill(model, request, parts=Parts(canvases=True)))
-
-
 def _no_generate(model: Model) -> str:
     return "" if generates(model) else f"{model.info.name} has no generate of transformers"
 
@@ -156,17 +152,17 @@ ROWS = (
     EvalRow(name=ADAPTIVE, fill=fill),
     EvalRow(name="oracle width", fill=fill, width=true_width),
     *(_of_width(f"width {tokens}", ()) for tokens in (8, 16, 32)),
-    _without("repair", Parts(repair=False)),
-    _without("mending", Parts(renoise=False)),
-    dataclass_replace(_without("causal hypothesis", Parts(causal_hypothesis=False)), lacking=_no_end),
-    _without("ranking", Parts(ranking=False)),
+    _with("without repair", Parts(repair=False)),
+    _with("without mending", Parts(renoise=False)),
+    _with("without causal hypothesis", Parts(causal_hypothesis=False), _no_end),
+    _with("without ranking", Parts(ranking=False)),
     EvalRow(name="left to right", fill=fill_left_to_right, lacking=_no_reader),
     # Left to right as well, but the suffix stands in the context, and the model says where the gap ends.
     EvalRow(name="causal", fill=fill_by_causal_head, lacking=_no_end),
     EvalRow(name="causal, oracle width", fill=fill_by_causal_head, lacking=_no_end, width=true_width),
     # A coder's canvas alone, in up to four steps; and in the passes that check, to draft for the next one.
     EvalRow(name="canvas", fill=_by_canvas, lacking=_no_canvas),
-    EvalRow(name="with canvases", fill=_with_canvases, lacking=_no_canvas),
+    _with("with canvases", Parts(canvases=True), _no_canvas),
     EvalRow(name="generate", fill=_by_generate, lacking=_no_generate),
 )
 """The rows that `--all` has."""

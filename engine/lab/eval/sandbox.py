@@ -85,23 +85,22 @@ def run_test(
 
 def run_program(source: str, limits: SandboxLimits) -> ProgramOutput:
     """Run a Python program without input. Raises EngineError where no sandbox can be started."""
-    with ExitStack() as stack:
-        printed = stack.enter_context(tempfile.TemporaryFile())
-        program = stack.enter_context(_file(source))
-        process = stack.enter_context(_started("program", limits, stdout=printed, fds=(program.fileno(),)))
-        code = _wait(process, limits)
-        printed.seek(0)
-        return ProgramOutput(code=code, output=printed.read(limits.file_nbytes).decode(errors="replace"))
+    return _ran("program", source, limits)
 
 
 def run_command(command: Sequence[str], files: Mapping[str, bytes], limits: SandboxLimits) -> ProgramOutput:
     """Run a command in a folder of its own with these files; only `namespaces` confine it. Raises EngineError where no
     sandbox can be started."""
     given = {"command": list(command), "files": {name: data.hex() for name, data in files.items()}}
-    with ExitStack() as stack:
-        printed = stack.enter_context(tempfile.TemporaryFile())
-        order = stack.enter_context(_file(json.dumps(given)))
-        process = stack.enter_context(_started("command", limits, stdout=printed, fds=(order.fileno(),)))
+    return _ran("command", json.dumps(given), limits)
+
+
+def _ran(role: str, told: str, limits: SandboxLimits) -> ProgramOutput:
+    with (
+        tempfile.TemporaryFile() as printed,
+        _file(told) as given,
+        _started(role, limits, stdout=printed, fds=(given.fileno(),)) as process,
+    ):
         code = _wait(process, limits)
         printed.seek(0)
         return ProgramOutput(code=code, output=printed.read(limits.file_nbytes).decode(errors="replace"))

@@ -39,7 +39,6 @@ class PeerAbout(Struct, frozen=True, kw_only=True):
     """The version of the package llama-cpp-python."""
     system: str
     """The instruction sets that llama.cpp was built for."""
-    load_ms: float
 
 
 class PeerAnswer(Struct, frozen=True, kw_only=True):
@@ -51,14 +50,6 @@ class PeerAnswer(Struct, frozen=True, kw_only=True):
     """Whether the model ended it."""
     ms: float
     """Time from text to text, measured in its process."""
-
-
-class _Prefill(Struct, frozen=True, kw_only=True):
-    ms: float
-
-
-class _Failed(Struct, frozen=True, kw_only=True):
-    error: str
 
 
 class LlamaCpp:
@@ -81,7 +72,7 @@ class LlamaCpp:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._held.close()
 
     def fill(
         self,
@@ -100,16 +91,13 @@ class LlamaCpp:
 
     def prefill(self, tokens: int) -> float:
         """The time of reading a context of so many tokens, in milliseconds. Raises EngineError."""
-        return self._ask("prefill", _Prefill, tokens=tokens).ms
+        return self._ask("prefill", dict[str, float], tokens=tokens)["ms"]
 
-    def chat(self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, fresh: bool = False) -> PeerAnswer:
+    def chat(self, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> PeerAnswer:
         """The greedy answer to messages (each with `role` and `content`), by the template in the file. Raises
         EngineError."""
         said = [dict(message) for message in messages]
-        return self._ask("chat", PeerAnswer, messages=said, max_tokens=max_tokens, fresh=fresh)
-
-    def close(self) -> None:
-        self._held.close()
+        return self._ask("chat", PeerAnswer, messages=said, max_tokens=max_tokens)
 
     def _ask(self, do: str, kind: type[_T], **said: Any) -> _T:
         assert self._process.stdin
@@ -127,7 +115,7 @@ class LlamaCpp:
         try:
             said = msgspec.json.decode(line, type=dict[str, Any])
             if "error" in said:
-                raise EngineError(f"{NAME} can't do that: {msgspec.convert(said, _Failed).error}.")
+                raise EngineError(f"{NAME} can't do that: {said['error']}.")
             return msgspec.convert(said, kind)
         except msgspec.MsgspecError as error:
             raise EngineError(f"{NAME} answered what makes no sense ({error}): build its environment anew.") from None
@@ -157,23 +145,17 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-class Beside:
+class Beside(ExitStack):
     """llama.cpp with the file of a model; it starts when it is first used."""
 
     def __init__(self, name: str) -> None:
+        super().__init__()
         self._name = name
-        self._held = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
 
     @cached_property
     def peer(self) -> LlamaCpp:
         """The running process. Raises as `peer_of` does."""
-        return self._held.enter_context(peer_of(self._name))
+        return self.enter_context(peer_of(self._name))
 
 
 def peer_of(name: str) -> LlamaCpp:

@@ -30,7 +30,6 @@ class PeerServer:
     def __init__(self, path: str, threads: int, context: int) -> None:
         self._api: Any = importlib.import_module("llama_cpp")
         self._context = context
-        began = time.perf_counter()
         self._model: Any = self._api.Llama(
             model_path=path,
             n_ctx=2 * context,
@@ -39,7 +38,6 @@ class PeerServer:
             n_threads_batch=threads,
             verbose=False,
         )
-        self._load_ms = _since(began)
         self._vocab: Any = self._api.llama_model_get_vocab(self._model.model)
         self._markers = tuple(
             int(getattr(self._api, f"llama_vocab_fim_{name}")(self._vocab)) for name in ("pre", "suf", "mid")
@@ -47,7 +45,7 @@ class PeerServer:
 
     def about(self) -> dict[str, Any]:
         system: bytes = self._api.llama_print_system_info()
-        return {"version": self._api.__version__, "system": system.decode().strip(), "load_ms": self._load_ms}
+        return {"version": self._api.__version__, "system": system.decode().strip()}
 
     def fill(
         self, prefix: str, suffix: str, order: str, max_tokens: int, first_line: bool, fresh: bool
@@ -68,10 +66,8 @@ class PeerServer:
         self._model.eval(ids)
         return {"ms": _since(began)}
 
-    def chat(self, messages: list[dict[str, str]], max_tokens: int, fresh: bool) -> dict[str, Any]:
+    def chat(self, messages: list[dict[str, str]], max_tokens: int) -> dict[str, Any]:
         """Answer greedily, by the template in the file."""
-        if fresh:
-            self._model.reset()
         began = time.perf_counter()
         said = self._model.create_chat_completion(messages=messages, max_tokens=max_tokens, temperature=0.0)
         return {

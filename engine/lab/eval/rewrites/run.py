@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
-from rich.text import Text
 
 from engine.common.percentiles import percentile
 from engine.fill.answering import answering
 from engine.fill.executor import drive
 from engine.fill.rewriting.conversation import answered, conversation
+from engine.lab.eval.report import table_of
 from engine.lab.eval.rewrites.tasks import RewriteTask
 from engine.lab.eval.rewrites.tests_of import checked
 from engine.lab.peer.client import NAME, Beside
@@ -149,15 +148,11 @@ def time_ratios(results: Sequence[RewriteResult]) -> dict[str, float | None]:
 
 def table(title: str, results: Sequence[RewriteResult]) -> Table:
     """The figures as a table for people."""
-    made = Table(title=Text(title), box=SIMPLE_HEAD, title_justify="left")
+    languages = sorted({each.language for each in results})
+    made = table_of(title, "right", *languages, "silent", "changed outside", "p50 ms", "p95 ms", "passes")
     ratios = time_ratios(results)
     if ratios["all"] is not None:
         made.caption = f"time by {NAME}'s, median: {ratios['all']}; long selections: {ratios['long']}"
-    languages = sorted({each.language for each in results})
-    columns = ("right", *languages, "silent", "changed outside", "p50 ms", "p95 ms", "passes")
-    made.add_column("row", no_wrap=True)
-    for name in columns:
-        made.add_column(name, justify="right", no_wrap=True)
     for row in _rows(results):
         own = [each for each in results if each.row == row]
         said = figures(own)

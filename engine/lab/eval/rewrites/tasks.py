@@ -100,12 +100,9 @@ def tasks_of(role: Role) -> list[RewriteTask]:
 
 def parsed(text: str, language: str) -> list[RewriteTask]:
     """The tasks in a file's text. Raises BadInput where it is malformed."""
-    heads = list(_TASK.finditer(text))
-    ends = [*(head.start() for head in heads[1:]), len(text)]
-    return [
-        _task(f"{language}/{head[1]}", language, head[2], text[head.end() + 1 : end])
-        for head, end in zip(heads, ends, strict=True)
-    ]
+    _, *parts = _TASK.split(text)
+    found = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    return [_task(f"{language}/{name}", language, instruction, body) for name, instruction, body in found]
 
 
 def _task(name: str, language: str, instruction: str, body: str) -> RewriteTask:
@@ -134,10 +131,9 @@ def _task(name: str, language: str, instruction: str, body: str) -> RewriteTask:
 def _sections(body: str) -> list[tuple[str, str]]:
     """The sections of a text by name, without their last line break; what stands before the first one has an empty
     name."""
-    heads = list(_SECTION.finditer(body))
-    ends = [*(head.start() for head in heads[1:]), len(body)]
-    named = [(head[1], body[head.end() + 1 : end].removesuffix("\n")) for head, end in zip(heads, ends, strict=True)]
-    return [("", body[: heads[0].start()] if heads else body), *named]
+    first, *parts = _SECTION.split(body)
+    named = zip(parts[::2], parts[1::2], strict=True)
+    return [("", first), *((name, text.removeprefix("\n").removesuffix("\n")) for name, text in named)]
 
 
 def _patterns(kind: str, text: str) -> Iterator[str]:

@@ -13,7 +13,6 @@ from engine.lab.bench.coder import (
     MOMENTS,
     OURS,
     CoderFill,
-    Forgetful,
     Moment,
     coder_figures,
     coder_fills,
@@ -23,6 +22,7 @@ from engine.lab.bench.coder import (
 from engine.lab.bench.report import plain
 from engine.lab.bench.run import CoderWork, Effort, run
 from engine.lab.bench.timing import Ratio
+from engine.lab.bench.workload import Forgetful
 from engine.lab.eval.tasks import EvalTask
 from engine.lab.peer.client import LlamaCpp, Order, PeerAnswer
 from tests.engine.coder import open_model, write_coder

@@ -52,7 +52,7 @@ def test_another_format_than_gguf_is_no_business_of_it():
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell script stands in")
 def test_a_process_that_ends_or_talks_nonsense_is_an_error(coder: Path, tmp_path: Path):
-    ready = "{'version': '1', 'system': 'none', 'load_ms': 1.0}".replace("'", '"')
+    ready = "{'version': '1', 'system': 'none'}".replace("'", '"')
     say = "input(); print(sys.argv[2], flush=True); input(); sys.exit('gone')"
     script = f"import sys; print(sys.argv[1], flush=True); {say}"
     for second, told in (("what?", "makes no sense"), ('{"error": "too long"}', "llama.cpp can't do that: too long")):
