@@ -9,23 +9,23 @@ from lsprotocol import types
 from dg_lsp.documents.diffs import Replacement
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import range_of
+from dg_lsp.protocol.initialize import ClientHello
 
 ANNOTATION = "dg-lsp"
 
 
 def workspace_edit(
-    snapshot: Snapshot, replacements: Sequence[Replacement], label: str, client: types.ClientCapabilities
+    snapshot: Snapshot, replacements: Sequence[Replacement], label: str, client: ClientHello
 ) -> types.WorkspaceEdit:
     """With the document's version, and annotated as made by a model, where the client supports that."""
     edits = [
         types.TextEdit(range=range_of(snapshot.lines, each.start, each.end, snapshot.encoding), new_text=each.text)
         for each in replacements
     ]
-    takes = client.workspace.workspace_edit if client.workspace else None
-    if takes is None or not takes.document_changes:
+    if client.can("workspace", "workspaceEdit", "documentChanges") is not True:
         return types.WorkspaceEdit(changes={snapshot.uri: edits})
     document = types.OptionalVersionedTextDocumentIdentifier(uri=snapshot.uri, version=snapshot.version)
-    if takes.change_annotation_support is None:
+    if client.can("workspace", "workspaceEdit", "changeAnnotationSupport") is None:
         return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(text_document=document, edits=edits)])
     annotated = [
         types.AnnotatedTextEdit(range=each.range, new_text=each.new_text, annotation_id=ANNOTATION) for each in edits

@@ -255,7 +255,7 @@ def _candidate(ls: DgServer, outcome: EditOutcome, proposal: Proposal) -> dict[s
 
 def _edit(ls: DgServer, outcome: EditOutcome, proposal: Proposal) -> Any:
     assert outcome.snapshot
-    return workspace_edit(outcome.snapshot, proposal.replacements, _label(outcome), ls.client_capabilities)
+    return workspace_edit(outcome.snapshot, proposal.replacements, _label(outcome), ls.editor.hello)
 
 
 def _label(outcome: EditOutcome) -> str:

@@ -8,14 +8,13 @@ from enum import Enum
 from lsprotocol.types import (
     TEXT_DOCUMENT_COMPLETION,
     CompletionRegistrationOptions,
-    InitializeParams,
     InsertTextMode,
     Registration,
     RegistrationParams,
 )
 
 from dg_lsp.config.settings import Settings
-from dg_lsp.protocol.initialize import NAME, offers_menu, wants_menu
+from dg_lsp.protocol.initialize import NAME, ClientHello, offers_menu, wants_menu
 
 REGISTRATION = RegistrationParams(
     registrations=[
@@ -44,19 +43,19 @@ class ItemInsertion(Enum):
         return InsertTextMode.AsIs if self is ItemInsertion.PLAIN else InsertTextMode.AdjustIndentation
 
 
-def item_insertion(params: InitializeParams) -> ItemInsertion:
+def item_insertion(hello: ClientHello) -> ItemInsertion:
     """How the client inserts items, by its capabilities.
 
     Neovim's own completion inserts no plain text of several lines. Neovim's plugins that do so announce how they
     indent.
     """
-    document = params.capabilities.text_document
-    item = document and document.completion and document.completion.completion_item
-    modes = item and item.insert_text_mode_support and item.insert_text_mode_support.value_set
-    if modes:
+    item = ("textDocument", "completion", "completionItem")
+    modes = hello.can(*item, "insertTextModeSupport", "valueSet")
+    if modes and isinstance(modes, list):
         return ItemInsertion.PLAIN if InsertTextMode.AsIs in modes else ItemInsertion.INDENTED
-    is_neovims = params.client_info is not None and params.client_info.name == "Neovim"
-    return ItemInsertion.SNIPPET if is_neovims and item and item.snippet_support else ItemInsertion.PLAIN
+    takes_snippets = hello.can(*item, "snippetSupport") is True
+    is_neovims = hello.said("clientInfo", "name") == "Neovim"
+    return ItemInsertion.SNIPPET if is_neovims and takes_snippets else ItemInsertion.PLAIN
 
 
 class Menu:
@@ -70,30 +69,24 @@ class Menu:
         self._register = register
         self._complain = complain
         self.insertion = ItemInsertion.PLAIN
-        self._has_inline = False
-        self._can_register = False
+        self._hello = ClientHello({})
         self._offered = False
 
-    def begin(self, params: InitializeParams, settings: Settings) -> bool:
-        """Take the client's capabilities; return whether the answer to `initialize` offers completion."""
-        document = params.capabilities.text_document
-        completion = document and document.completion
-        self.insertion = item_insertion(params)
-        self._has_inline = bool(document and document.inline_completion)
-        self._can_register = bool(completion and completion.dynamic_registration)
-        self._offered = offers_menu(settings.completion, has_inline=self._has_inline, can_register=self._can_register)
-        return self._offered
+    def begin(self, hello: ClientHello, settings: Settings) -> None:
+        """Take the client's capabilities."""
+        self._hello, self.insertion = hello, item_insertion(hello)
+        self._offered = offers_menu(settings.completion, hello)
 
     def wanted(self, settings: Settings) -> bool:
         """Whether suggestions go into the completion menu."""
-        return wants_menu(settings.completion, has_inline=self._has_inline)
+        return wants_menu(settings.completion, self._hello)
 
     def offer(self, settings: Settings) -> None:
         """Register completion with the client, once, if the user wants suggestions in the menu."""
         if self._offered or not self.wanted(settings):
             return
         self._offered = True
-        if self._can_register:
+        if self._hello.can_register:
             self._register(REGISTRATION)
         else:
             self._complain(TOO_LATE)

@@ -7,16 +7,10 @@ import contextlib
 import logging
 import subprocess
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, cast
 
-from lsprotocol.types import (
-    InitializeParams,
-    NotebookDocumentFilterWithNotebook,
-    NotebookDocumentSyncOptions,
-    TextDocumentContentChangeEvent,
-)
-from pygls.capabilities import ServerCapabilitiesBuilder
+from lsprotocol.types import TextDocumentContentChangeEvent
 from pygls.exceptions import JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path
@@ -34,8 +28,8 @@ from dg_lsp.edits.analyses import Analyses
 from dg_lsp.edits.edits import Edits
 from dg_lsp.handlers.menu import Menu
 from dg_lsp.protocol.editor import EditorClient
-from dg_lsp.protocol.initialize import ANY_NOTEBOOK, NAME
-from dg_lsp.protocol.lenience import TriggerKinds, converter
+from dg_lsp.protocol.initialize import NAME, ClientHello
+from dg_lsp.protocol.lenience import TriggerKinds
 from dg_lsp.protocol.progress import ProgressBars
 from dg_lsp.protocol.rpc import Rpc
 from dg_lsp.suggest.acceptance import Acceptance, SuggestionEvent
@@ -52,17 +46,13 @@ from engine.common.server_address import server_of
 
 log = logging.getLogger(__name__)
 
-NOTEBOOKS = NotebookDocumentSyncOptions(notebook_selector=[NotebookDocumentFilterWithNotebook(notebook=ANY_NOTEBOOK)])
-
 
 class DgServer(LanguageServer):
     """One session. `launch`: how an engine is started if none runs; the editor's settings fill in what it leaves open.
     `begun`: the process of a start that is under way."""
 
     def __init__(self, launch: Launch, begun: subprocess.Popen[bytes] | None = None) -> None:
-        super().__init__(
-            NAME, __version__, notebook_document_sync=NOTEBOOKS, protocol_cls=Rpc, converter_factory=converter
-        )
+        super().__init__(NAME, __version__, protocol_cls=Rpc)
         self.rpc = cast(Rpc, self.protocol)
         self.editor = EditorClient(self)
         self.documents = Documents(policy=lambda uri, language: self.projects.policy(uri, language))
@@ -89,8 +79,6 @@ class DgServer(LanguageServer):
             on_outcome=self.board.shown,
         )
         self.menu = Menu(self.client_register_capability, self.editor.complain)
-        self.answer_menu: Callable[[], None] = lambda: None
-        """Answers `textDocument/completion` from now on; set by `register` in `routes`."""
         self.projects = Projects(
             self.documents,
             self.configuration,
@@ -108,12 +96,13 @@ class DgServer(LanguageServer):
         self._background = set[asyncio.Task[None]]()
         self.rpc.on_lost = self.lose
 
-    def begin(self, params: InitializeParams) -> None:
-        chosen = ServerCapabilitiesBuilder.choose_position_encoding(params.capabilities)
-        self.documents.encoding = "utf-8" if chosen == "utf-8" else "utf-32" if chosen == "utf-32" else "utf-16"
-        self.configuration.initialize(params.initialization_options)
-        self.configuration.change_folders(_folders(params))
-        self.editor.begin(params)
+    def begin(self, hello: ClientHello) -> None:
+        """Take the client's settings and capabilities."""
+        self.documents.encoding = hello.encoding
+        self.configuration.initialize(hello.options)
+        self.configuration.change_folders(_folders(hello))
+        self.editor.begin(hello)
+        self.menu.begin(hello, self.configuration.editor)
 
     def start(self) -> None:
         """The client is ready: start all background work."""
@@ -258,10 +247,9 @@ class DgServer(LanguageServer):
             self._stats.add(language, event, chars)
 
 
-def _folders(params: InitializeParams) -> list[str]:
-    if params.workspace_folders:
-        return [folder.uri for folder in params.workspace_folders]
-    if params.root_uri:
-        return [params.root_uri]
-    uri = from_fs_path(params.root_path) if params.root_path else None
-    return [uri] if uri else []
+def _folders(hello: ClientHello) -> list[str]:
+    given = hello.said("workspaceFolders")
+    folders = [ClientHello(each).said("uri") for each in cast(list[object], given)] if isinstance(given, list) else []
+    path = hello.said("rootPath")
+    root = hello.said("rootUri") or (from_fs_path(path) if isinstance(path, str) and path else None)
+    return [each for each in folders or [root] if isinstance(each, str)]

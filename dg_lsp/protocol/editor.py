@@ -13,7 +13,6 @@ import psutil
 from lsprotocol.types import (
     ConfigurationItem,
     ConfigurationParams,
-    InitializeParams,
     LogMessageParams,
     MessageActionItem,
     MessageType,
@@ -26,6 +25,7 @@ from pygls.lsp.server import LanguageServer
 from dg_lsp.backend.status import Status
 from dg_lsp.config.sections import SECTIONS
 from dg_lsp.protocol.copilot import is_copilots
+from dg_lsp.protocol.initialize import ClientHello
 from dg_lsp.protocol.messages import ADVICE, DID_CHANGE_STATUS, REOPEN, STATUS
 from dg_lsp.protocol.rpc import Rpc
 
@@ -46,21 +46,18 @@ class EditorClient:
         """Whether it gets the status as Copilot's clients do."""
         self.pid: int | None = None
         """The editor's process; the session ends with it."""
-        self._can_reopen = False
+        self.hello = ClientHello({})
 
-    def begin(self, params: InitializeParams) -> None:
+    def begin(self, hello: ClientHello) -> None:
         """Take the client's capabilities from `initialize`."""
+        self.hello, pid = hello, hello.said("processId")
         # A process that does not exist here is on another machine or in another container.
-        self.pid = params.process_id if _is_there(params.process_id) else None
-        experimental = params.capabilities.experimental
-        announced = cast(dict[str, object], experimental) if isinstance(experimental, dict) else {}
-        self.wants_status = announced.get("dgStatus") is True
-        self._can_reopen = announced.get("dgReopen") is True
-        self.is_copilots = is_copilots(params.initialization_options)
+        self.pid = pid if type(pid) is int and _is_there(pid) else None
+        self.wants_status = hello.can("experimental", "dgStatus") is True
+        self.is_copilots = is_copilots(hello.options)
 
     def can_show_progress(self) -> bool:
-        window = self._server.client_capabilities.window
-        return bool(window and window.work_done_progress)
+        return self.hello.can("window", "workDoneProgress") is True
 
     def complain(self, sentence: str) -> None:
         """Write a sentence to the client's log, without a popup, and to ours."""
@@ -90,15 +87,14 @@ class EditorClient:
 
     def reopen(self, uri: str) -> None:
         """Request the text of a document or notebook again; if the client can't, tell the user to reopen it."""
-        if self._can_reopen:
+        if self.hello.can("experimental", "dgReopen") is True:
             self._rpc.notify(REOPEN, {"uri": uri})
         else:
             self._log(f"A change to {uri} could not be read: close and reopen the document.")
 
     async def configuration(self) -> Sequence[Any]:
         """The client's settings tables; none where it does not answer in time."""
-        workspace = self._server.client_capabilities.workspace
-        if workspace is None or not workspace.configuration:
+        if self.hello.can("workspace", "configuration") is not True:
             return ()
         params = ConfigurationParams(items=[ConfigurationItem(section=section) for section in SECTIONS])
         try:
@@ -109,8 +105,7 @@ class EditorClient:
 
     def can_choose(self) -> bool:
         """Whether the user can be asked to choose something."""
-        window = self._server.client_capabilities.window
-        return bool(window and window.show_message)
+        return isinstance(self.hello.can("window", "showMessage"), dict)
 
     async def choose(self, sentence: str, choices: Sequence[str]) -> str:
         """The user's choice; empty: none."""
@@ -127,8 +122,8 @@ class EditorClient:
         self._server.window_log_message(LogMessageParams(type=MessageType.Warning, message=sentence))
 
 
-def _is_there(pid: int | None) -> bool:
+def _is_there(pid: int) -> bool:
     try:
-        return bool(pid) and psutil.pid_exists(pid)
+        return pid > 0 and psutil.pid_exists(pid)
     except OverflowError:  # more than any process has
         return False

@@ -1,4 +1,4 @@
-"""The parameters that handlers are called with, for each message but `initialize`.
+"""The parameters that handlers are called with; those of `initialize` are in `initialize`.
 
 The types have the protocol's names, but only the fields that are used.
 """
@@ -232,6 +232,7 @@ class FocusParams(_Params, frozen=True, kw_only=True):
 
 
 PARAMS: dict[str, Any] = {
+    types.INITIALIZE: dict[str, Any],
     types.TEXT_DOCUMENT_DID_OPEN: DidOpenTextDocumentParams,
     types.TEXT_DOCUMENT_DID_CHANGE: DidChangeTextDocumentParams,
     types.TEXT_DOCUMENT_DID_CLOSE: DidCloseTextDocumentParams,

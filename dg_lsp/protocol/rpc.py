@@ -10,6 +10,7 @@ What `Rpc` replaces of pygls, and why:
 - `structure_message`: pygls demands all that the protocol says. Here only what is used must be there (`lenience`).
 - `send_request`: pygls numbers its requests by texts (UUIDs), which some clients never answer.
 - `_execute_handler`: pygls keeps the futures of notifications for ever.
+- `lsp_initialize`: pygls' own answers what it can do, and fails where a client says odd things of itself.
 - `_send_response`: `initialize` may have been answered before pygls was imported (`initialize.py`).
 - `lsp_shutdown`: pygls' own fails where a request ends while it cancels the others.
 - `lsp_exit`: pygls' own ends the process from inside the event loop.
@@ -39,6 +40,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 from pygls.protocol.json_rpc import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage
 
+from dg_lsp.protocol.initialize import ClientHello, result
 from dg_lsp.protocol.lenience import needed
 from dg_lsp.protocol.messages import NOTIFICATIONS
 from dg_lsp.protocol.params import ANSWERS, PARAMS
@@ -187,8 +189,6 @@ class Rpc(LanguageServerProtocol):
         method = data["method"]
         if "id" not in data and not _is_notification(method):
             raise JsonRpcInvalidRequest("Only a request can say this.")
-        if method == types.INITIALIZE:
-            return super().structure_message(data)
         params = needed(data.get("params"), PARAMS.get(method, Any))
         if "id" not in data:
             return JsonRPCNotification(method=method, jsonrpc=self.VERSION, params=params)
@@ -207,6 +207,13 @@ class Rpc(LanguageServerProtocol):
         super()._register_builtin_features()
         for method in [name for name in self.fm.builtin_features if name.startswith(_OURS)]:
             del self.fm.builtin_features[method]
+
+    @lsp_method(types.INITIALIZE)
+    def lsp_initialize(self, params: Any) -> Generator[Any, Any, Any]:
+        """Answer what the client is offered."""
+        hello = ClientHello(params)
+        yield self.fm.features[types.INITIALIZE], (hello,), None
+        return result(hello)
 
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *args: Any) -> Generator[Any, Any, None]:
