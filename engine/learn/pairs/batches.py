@@ -79,6 +79,8 @@ def stacked(
 ) -> CanvasStep:
     """A step of `readings`, each with up to `gaps` canvases of `width` slots."""
     rows = len(readings)
+    # No canvas without a gap for all contexts: it would cost as much as one that teaches something.
+    gaps = min(gaps, max(len(reading.gaps) for reading in readings))
     ids = np.full((rows, recipe.context), pad)
     text = np.full((rows, gaps, width), pad)
     cut, gap = np.ones((rows, gaps), dtype=np.int64), np.zeros((rows, gaps), dtype=np.int64)

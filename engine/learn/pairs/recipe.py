@@ -27,7 +27,7 @@ class PairsRecipe:
     """Share of contexts that begin with a part of a neighbouring file."""
     contexts: int = 48
     """Contexts of one step."""
-    widths: tuple[int, ...] = (16, 16, 32)
+    widths: tuple[int, ...] = (8, 4, 8, 16, 8, 4, 8, 16, 8, 4, 8, 16, 8, 4, 8, 32)
     """Slots of a canvas, in turn from step to step."""
     slots: int = 192
     """Slots of all canvases of one context together."""

@@ -95,17 +95,13 @@ class WrittenLines:
         """A step with canvases for some of the gaps of each context."""
         recipe, rng = self._recipe, random.Random(f"{self._seed}/answers/{number}")
         width = recipe.widths[number % len(recipe.widths)]
-        count = recipe.slots // width
-        shape = (len(gaps), count)
+        most = recipe.slots // width
+        chosen = [_chosen(each, most, rng) for each in gaps]
+        shape = (len(gaps), max(1, *map(len, chosen)))
         cut, gap = torch.ones(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
         text = torch.full((*shape, width), self._coder.fim.pad)
-        for row, of_row in enumerate(gaps):
-            line = len(of_row[0].ids) if of_row else 0
-            first, more = of_row[:line], of_row[line:]
-            least = max(round(_FIRST * count), count - len(more))
-            chosen = rng.sample(first, min(len(first), least))
-            chosen += rng.sample(more, min(len(more), count - len(chosen)))
-            for at, each in enumerate(sorted(chosen, key=lambda each: each.start)):
+        for row, of_row in enumerate(chosen):
+            for at, each in enumerate(of_row):
                 cut[row, at], gap[row, at] = int(step.length[row]) + each.start, len(each.ids)
                 text[row, at, : len(each.ids)] = torch.tensor(each.ids[:width])
         draw = torch.Generator().manual_seed(rng.getrandbits(48))
@@ -120,6 +116,16 @@ class WrittenLines:
             known=known.to(self._device),
             draw=torch.rand((*shape, width), generator=draw).to(self._device),
         )
+
+
+def _chosen(gaps: list[LineGap], most: int, rng: random.Random) -> list[LineGap]:
+    """Up to `most` of the gaps of one context, in the order of the text."""
+    line = len(gaps[0].ids) if gaps else 0
+    first, more = gaps[:line], gaps[line:]
+    least = max(round(_FIRST * most), most - len(more))
+    chosen = rng.sample(first, min(len(first), least))
+    chosen += rng.sample(more, min(len(more), most - len(chosen)))
+    return sorted(chosen, key=lambda each: each.start)
 
 
 def _after(context: Tensor, own: Tensor, start: Tensor) -> Tensor:

@@ -249,6 +249,15 @@ def test_gaps_are_cut_out_of_what_the_base_writes():
     assert seen > 5
 
 
+def test_each_canvas_of_a_step_has_a_gap_in_some_context():
+    """A canvas that is empty in all contexts would cost as much as one that teaches something."""
+    recipe = replace(TINY, written=12, batch=4, widths=(4, 8), slots=256)
+    answers = WrittenLines(coder(), source(recipe), _breaks())
+    for number in range(4):
+        for step in (source(recipe)[number], answers.step(number).step):
+            assert (step.gap > 0).any(dim=0).all()
+
+
 def test_answers_are_the_same_whatever_was_asked_for_before():
     recipe = replace(TINY, written=12, batch=4)
     first, second = (WrittenLines(coder(), source(recipe), _breaks()) for _ in range(2))
