@@ -1,16 +1,20 @@
-"""`python -m tests.dg_lsp.workspace.gains [development|reported] [MODEL]`: what workspace matches are worth to a model.
+"""`python -m tests.dg_lsp.workspace.gains [development|reported] [MODEL] [ROWS]`: what workspace matches are worth to a
+model.
 
 The holes of the reserved packages, the rest of each package being the workspace, filled without and with what stands
 elsewhere. One line of JSON: of each way how many are exact, how many add no syntax problem, how many say nothing, how
 many would be shown unasked, and how many of these are exact; the least threshold at which half of what is shown is
-exact, and the share it shows; the exact ones that only one way has; forward passes and median milliseconds.
+exact, and the share it shows; the exact ones that only one way has; forward passes and median milliseconds. ROWS is a
+file that each fill is added to; a run that was cut off goes on from it.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
+from pathlib import Path
 from statistics import fmean, median
 from typing import Any, cast
 
@@ -29,16 +33,22 @@ WAYS = ("without", "with")
 
 
 def main() -> None:
-    split, name = ([*sys.argv[1:], "bundled"] if len(sys.argv) > 1 else ["development", "bundled"])[:2]
+    split, name, out = [*sys.argv[1:], *("development", "bundled", os.devnull)[len(sys.argv) - 1 :]]
     model, root = load(name, "cpu").model, fetch()
+    Path(out).touch()
+    kept = {(each["hole"], each["way"]): each for each in map(json.loads, Path(out).read_text().splitlines())}
     rows = dict[str, list[dict[str, Any]]]({way: [] for way in WAYS})
     for package, its_tasks in by_package(cast(Role, split)).items():
         index = indexed(root, package)
         for task in its_tasks:
             workspace_matches, _ = workspace_matches_of(index, root, task)
             for way, given in zip(WAYS, ((), workspace_matches), strict=True):
-                request = task.request(workspace_matches=given, single_line="\n" not in task.truth)
-                rows[way].append(row(task, *timed(model, request)))
+                if (each := kept.get((task.name, way))) is None:
+                    request = task.request(workspace_matches=given, single_line="\n" not in task.truth)
+                    each = {"hole": task.name, "way": way, **row(task, *timed(model, request))}
+                    with Path(out).open("a") as file:
+                        file.write(json.dumps(each) + "\n")
+                rows[way].append(each)
     sys.stdout.write(json.dumps({"split": split, **paired(rows)}) + "\n")
 
 
