@@ -15,7 +15,6 @@ from dg_lsp.handlers.code_action import code_action
 from dg_lsp.handlers.completion import completion
 from dg_lsp.handlers.execute_command import execute
 from dg_lsp.handlers.inline_completion import inline_completion
-from dg_lsp.handlers.lifecycle import initialize, initialized
 from dg_lsp.handlers.next_edit import next_edit
 from dg_lsp.handlers.server import DgServer
 from dg_lsp.handlers.status import set_enabled, status
@@ -27,8 +26,8 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 ROUTES: dict[str, Callable[..., Awaitable[Any]]] = {
-    types.INITIALIZE: initialize,
-    types.INITIALIZED: initialized,
+    types.INITIALIZE: workspace.initialize,
+    types.INITIALIZED: workspace.initialized,
     types.TEXT_DOCUMENT_DID_OPEN: text_documents.did_open,
     types.TEXT_DOCUMENT_DID_CHANGE: text_documents.did_change,
     types.TEXT_DOCUMENT_DID_CLOSE: text_documents.did_close,

@@ -9,9 +9,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from dg_lsp.config.sections import section
-from dg_lsp.protocol.copilot import table
 from dg_lsp.protocol.framing import frame, messages
-from dg_lsp.protocol.initialize import answer_to
+from dg_lsp.protocol.initialize import ClientHello, answer_to
 from engine.common.json_values import read_json
 
 if TYPE_CHECKING:
@@ -61,10 +60,10 @@ def begin_engine(params: Mapping[str, Any], launch: Launch) -> subprocess.Popen[
     from engine.common.address import find_engine
     from engine.common.errors import EngineError
 
-    given = params.get("initializationOptions")
-    if not given and table(table(params, "capabilities"), "workspace").get("configuration"):
+    hello = ClientHello(params)
+    if not hello.options and hello.can("workspace", "configuration"):
         return None
-    settings, _ = applied(Settings(), section(given))
+    settings, _ = applied(Settings(), section(hello.options))
     try:
         return begin(launch.chosen(settings.engine)) if settings.enabled and find_engine() is None else None
     except EngineError:

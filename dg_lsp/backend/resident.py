@@ -29,7 +29,7 @@ class Resident:
         self._warming: asyncio.Task[None] | None = None
         self.instructions: bool | None = None
         """Whether the model follows instructions; None: not known yet."""
-        self._device = ""
+        self.device = ""
 
     @property
     def is_ready(self) -> bool:
@@ -39,23 +39,19 @@ class Resident:
     @property
     def deadline_ms(self) -> float:
         """The default deadline of an answer on the model's device; until that is known, a CPU's."""
-        return CPU_DEADLINE_MS if not self._device or self._device.startswith("cpu") else GPU_DEADLINE_MS
-
-    def learned(self, *, device: str, instructions: bool | None) -> None:
-        """Take what the engine's status said."""
-        self._device, self.instructions = device, instructions
+        return CPU_DEADLINE_MS if not self.device or self.device.startswith("cpu") else GPU_DEADLINE_MS
 
     async def learn(self) -> EngineStatus:
         """Query the engine's status and keep what matters here. Raises EngineFailure."""
         status = await self.client.status()
         # Where the weights are to go is not yet where they are.
-        device = status.device if status.state.name == "ready" else ""
-        self.learned(device=device, instructions=status.instructions)
+        self.device = status.device if status.state.name == "ready" else ""
+        self.instructions = status.instructions
         return status
 
     def forget(self) -> None:
         """The engine is gone; the next one may have another model on another device."""
-        self.learned(device="", instructions=None)
+        self.device, self.instructions = "", None
 
     def warm(self) -> None:
         """Load the model in the background."""

@@ -57,38 +57,25 @@ async def rewrite(ls: DgServer, params: ExecuteCommandParams, *, n: int, apply: 
     async def edit(snapshot: Snapshot) -> EditRequest | str:
         spans = sorted(span_of(snapshot.lines, each, snapshot.encoding) for each in given.selections)
         start, end = spans[0][0], max(end for _, end in spans)
+        instruction, strength, count = given.instruction, given.strength, given.n or n
         if given.shown is None:
-            instruction = given.instruction
             if given.choose and not instruction and ls.resident.instructions and ls.editor.can_choose():
                 chosen = await _chosen(ls, snapshot, start, end)
                 if chosen is None:
                     return ""
                 instruction = chosen
             keep = [*_between(spans), *(_kept(snapshot, each) for each in given.keep)]
-            edit = rewrite_request(
-                snapshot,
-                start,
-                end,
-                instruction=instruction,
-                strength=given.strength,
-                n=given.n or n,
-                keep=keep,
-            )
-            return edit or "There is nothing to rewrite: select text that is not blank."
-        lines, after = snapshot.lines.replace(start, end, given.shown), start + len(given.shown)
-        struck = sorted(span_of(lines, each, snapshot.encoding) for each in given.struck)
-        edit = rewrite_request(
-            snapshot,
-            start,
-            end,
-            instruction=given.instruction,
-            strength=1.0,
+        else:
+            lines, after = snapshot.lines.replace(start, end, given.shown), start + len(given.shown)
+            struck = sorted(span_of(lines, each, snapshot.encoding) for each in given.struck)
+            keep = [*_between([(start, start), *struck, (after, after)])]
             # One of them may be what was shown.
-            n=(given.n or n) + 1,
-            keep=[*_between([(start, start), *struck, (after, after)])],
-            shown=given.shown,
+            strength, count = 1.0, count + 1
+        edit = rewrite_request(
+            snapshot, start, end, instruction=instruction, strength=strength, n=count, keep=keep, shown=given.shown
         )
-        return edit or "There is nothing to rewrite in the proposal."
+        blank = "select text that is not blank." if given.shown is None else "the proposal is blank."
+        return edit or f"There is nothing to rewrite: {blank}"
 
     return await _answered(ls, params, given, edit, apply=apply)
 

@@ -1,9 +1,20 @@
-"""`workspace/didChangeConfiguration`, `didChangeWorkspaceFolders` and `didChangeWatchedFiles`."""
+"""`initialize`, `initialized`, and what changes a workspace: its settings, its folders, its files."""
 
 from __future__ import annotations
 
 from dg_lsp.handlers.server import DgServer
+from dg_lsp.protocol.initialize import ClientHello
 from dg_lsp.protocol.params import DidChangeConfigurationParams, DidChangeWorkspaceFoldersParams
+
+
+async def initialize(ls: DgServer, hello: ClientHello) -> None:
+    """Take the client's settings and capabilities."""
+    ls.begin(hello)
+
+
+async def initialized(ls: DgServer, params: object) -> None:
+    """The client is ready: start the engine and ask for settings."""
+    ls.start()
 
 
 async def did_change_configuration(ls: DgServer, params: DidChangeConfigurationParams) -> None:

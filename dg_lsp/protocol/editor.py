@@ -24,7 +24,6 @@ from pygls.lsp.server import LanguageServer
 
 from dg_lsp.backend.status import Status
 from dg_lsp.config.sections import SECTIONS
-from dg_lsp.protocol.copilot import is_copilots
 from dg_lsp.protocol.initialize import ClientHello
 from dg_lsp.protocol.messages import ADVICE, DID_CHANGE_STATUS, REOPEN, STATUS
 from dg_lsp.protocol.rpc import Rpc
@@ -54,7 +53,7 @@ class EditorClient:
         # A process that does not exist here is on another machine or in another container.
         self.pid = pid if type(pid) is int and _is_there(pid) else None
         self.wants_status = hello.can("experimental", "dgStatus") is True
-        self.is_copilots = is_copilots(hello.options)
+        self.is_copilots = hello.is_copilots
 
     def can_show_progress(self) -> bool:
         return self.hello.can("window", "workDoneProgress") is True

@@ -12,7 +12,6 @@ from typing import Any, Literal, cast
 
 from dg_lsp import __version__
 from dg_lsp.config.sections import section
-from dg_lsp.protocol.copilot import understood
 
 NAME = "dg-lsp"
 ACCEPTED = "dg.accepted"
@@ -24,6 +23,9 @@ PULL = "dg.pull"
 """The command to download a model."""
 COMMANDS = (ACCEPTED, DISMISS_EDIT, PULL, REWRITE_SELECTION, REWRITE, FIX, FILL_HERE)
 ACTION_KINDS = ("refactor.rewrite", "quickfix", "source.fixAll.dg")
+_UTF_16_ONLY = "Github Copilot LSP for Neovim"
+"""A plugin that sends positions in UTF-16 whatever encoding was agreed on. Neovim, which sends its document changes,
+keeps to the agreement, so UTF-16 is agreed on."""
 _Encoding = Literal["utf-8", "utf-16", "utf-32"]
 _ENCODINGS: tuple[_Encoding, ...] = ("utf-16", "utf-8", "utf-32")
 
@@ -32,7 +34,7 @@ class ClientHello:
     """The parameters of `initialize`: what a client says of itself. What is malformed counts as not said."""
 
     def __init__(self, params: object) -> None:
-        self._params = understood(params)
+        self._params = params
         self.options: object = self.said("initializationOptions")
 
     def said(self, *keys: str) -> Any:
@@ -54,10 +56,17 @@ class ClientHello:
     @property
     def encoding(self) -> _Encoding:
         """What positions count in: of those that are known, the one that the client likes best."""
+        if self.said("initializationOptions", "editorPluginInfo", "name") == _UTF_16_ONLY:
+            return "utf-16"
         offered = self.can("general", "positionEncodings")
         offers = cast(list[object], offered) if isinstance(offered, list) else []
         known: list[_Encoding] = [each for offer in offers for each in _ENCODINGS if offer == each]
         return known[0] if known else "utf-16"
+
+    @property
+    def is_copilots(self) -> bool:
+        """Whether its options are those for Copilot's language server."""
+        return isinstance(self.options, dict) and "editorInfo" in self.options
 
     @property
     def can_register(self) -> bool:

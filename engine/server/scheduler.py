@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Job:
-    """A fill, or a request to load the weights. Only the scheduler changes it."""
+    """A fill, or a request to load the weights. Only the scheduler changes it, and what is the model thread's, that."""
 
     client: int
     order: Fill | Warm
@@ -43,9 +43,9 @@ class Job:
     retried: bool = False
     """It ran out of memory and began again."""
     model: Model | None = None
-    """What its folder is served by; None: it has not begun, or has ended."""
+    """What its folder is served by; None: it has not begun, or has ended. Of the model thread, as the next two."""
     filling: Filling | None = None
-    """What does its work; advanced and closed by the model thread."""
+    """What does its work."""
     step: Step | None = None
     """The forward pass it waits for."""
     checking: bool = False
@@ -159,34 +159,6 @@ class Scheduler:
             abandoned, self._abandoned = tuple(self._abandoned), []
             jobs = tuple(self._choose())
             return Round(jobs=jobs, abandoned=abandoned, closed=self._closed, idle=not self._jobs)
-
-    def begin(self, job: Job, model: Model, filling: Filling) -> None:
-        """Give a job its work."""
-        with self._changed:
-            job.model, job.filling = model, filling
-
-    def resume(self, job: Job) -> Filling | None:
-        """A job gets what it waited for: what is advanced with that; None: it ended meanwhile."""
-        with self._changed:
-            job.step = job.reply = None
-            return None if job.ended else job.filling
-
-    def await_pass(self, job: Job, step: Step) -> None:
-        """A job waits for a forward pass."""
-        with self._changed:
-            job.step, job.rows = step, step.rows.canvas.shape[0]
-
-    def release(self, job: Job) -> Filling | None:
-        """A job's work has ended, or begins anew: what is still to be closed. Whoever has the job keeps no weights."""
-        with self._changed:
-            filling, job.filling, job.step, job.model = job.filling, None, None, None
-            return filling
-
-    def retry(self, job: Job) -> bool:
-        """Let a job begin again, if it is the first time."""
-        with self._changed:
-            again, job.retried = not job.retried, True
-            return again
 
     def await_reply(self, job: Job) -> None:
         """Give a job no turn until `replied`."""

@@ -96,8 +96,8 @@ class Worker(threading.Thread):
 
     def _postprocess(self, job: Job, output: Logits | Reply | None) -> None:
         """Let a job go on with what it waited for, up to what it waits for next."""
-        filling = self._scheduler.resume(job)
-        if filling is None:
+        job.step = job.reply = None
+        if job.ended or (filling := job.filling) is None:
             return
         draft = None
         began = time.perf_counter()
@@ -116,7 +116,7 @@ class Worker(threading.Thread):
             elif wanted.pending is not None:
                 self._await(job, wanted.pending)
             else:
-                self._scheduler.await_pass(job, wanted)
+                job.step, job.rows = wanted, wanted.rows.canvas.shape[0]
                 if output is not None and _wants_drafts(job):
                     draft = wanted.draft()
         except StopIteration as end:
@@ -162,8 +162,8 @@ class Worker(threading.Thread):
                 self._scheduler.finish(job, Failed(id=job.id, code="late", message=message))
                 return False
             request = replace(request, deadline_ms=left_ms)
-        model = self._host.model_for(request.folder)
-        self._scheduler.begin(job, model, answering(model, request))
+        job.model = self._host.model_for(request.folder)
+        job.filling = answering(job.model, request)
         return True
 
     def _await(self, job: Job, pending: Future[Any]) -> None:
@@ -195,13 +195,15 @@ class Worker(threading.Thread):
         first."""
         code, message = failure_of(error, "this request")
         self._close(job)
-        retried = code == "out_of_memory" and self._scheduler.retry(job)
+        retried = code == "out_of_memory" and not job.retried
+        job.retried |= retried
         self._host.has_failed(error, code, retried=retried)
         if not retried:
             self._scheduler.finish(job, Failed(id=job.id, code=code, message=message))
 
     def _close(self, job: Job) -> None:
-        filling = self._scheduler.release(job)
+        # Whoever has the job keeps no weights.
+        filling, job.filling, job.step, job.model = job.filling, None, None, None
         if filling is not None:
             filling.close()
 

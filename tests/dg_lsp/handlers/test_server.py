@@ -149,7 +149,7 @@ async def test_nothing_that_was_true_of_an_engine_outlives_it(session):
     server = session.server
     await session.begin()
     snapshot = server.documents.open(TextDocumentItem(uri=URI, language_id="python", version=1, text="a = \n"))
-    server.resident.learned(device="cuda:0", instructions=False)
+    server.resident.device, server.resident.instructions = "cuda:0", False
     assert server.resident.deadline_ms == GPU_DEADLINE_MS
     server.analyses.found(snapshot, 0, Analysis(errors=(SyntaxErrorRegion(start=0, end=4, spots=(), what=""),)))
     server.in_flight.debounce.max_delay_ms = 150
