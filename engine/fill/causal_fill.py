@@ -62,7 +62,7 @@ def causal_fill(gap: Gap, known: Sequence[Hypothesis], *, canvases: bool = False
     offered = yield from answers.with_heads()
     if len(offered) + len(known) == 1:
         # Nothing to hold it against: that it is read once more, with what follows, would tell nobody anything.
-        return [replace(each, read=(*each.logs, math.log(each.likely) - sum(each.logs))) for each in offered]
+        return [replace(each, score=(*each.logs, math.log(each.likely) - sum(each.logs))) for each in offered]
     return offered
 
 

@@ -2,7 +2,7 @@
 
 A canvas says all of its tokens at once, at a width that is guessed. The causal encoder of the same weights reads the
 same context and suffix and writes token after token, to the end that it has learnt. What it would write is known as far
-as its reading of a canvas's answer is sure, and it is given up as soon as it can't be likelier any more. What followed
+as its score of a canvas's answer is sure, and it is given up as soon as it can't be likelier any more. What followed
 the last tokens elsewhere in the file, or on a canvas, is its draft.
 """
 
@@ -30,11 +30,11 @@ LONGEST = 32
 _ROWS = 8
 """That oneDNN multiplies at the least: as many tokens are checked in a pass."""
 _SURE = math.log(0.5)
-"""Above which a token that is read is the likeliest in its place."""
+"""Log-probability above which a scored token is the likeliest in its place."""
 
 
 def causal_hypothesis(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
-    """One hypothesis more, or none. `known`: those that there are, with their readings."""
+    """One hypothesis more, or none. `known`: those that there are, with their scores."""
     head, end = gap.model.causal, gap.model.info.end_id
     if not gap.predicted_widths or gap.committed or head is None or end is None:
         return []
@@ -42,7 +42,7 @@ def causal_hypothesis(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypoth
     if surest is not None and _sure_tokens(surest) > len(surest.ids):
         return []  # it would be the very same
     said = _begun(surest)
-    least = max((standing(gap, each, each.read) for each in known), default=-math.inf) + HANDICAP
+    least = max((standing(gap, each, each.score) for each in known), default=-math.inf) + HANDICAP
     reach = Reach(
         most=min(LONGEST, gap.budget) + 1,
         reached=lambda said: _bound(gap, said) < least or gap.should_stop(),
@@ -55,7 +55,7 @@ def causal_hypothesis(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypoth
         return []
     made = _hypothesis(gap, said, said.end)
     is_other = made.text not in {each.text for each in known}
-    return (yield from _offered(gap, made)) if is_other and standing(gap, made, made.read) >= least else []
+    return (yield from _offered(gap, made)) if is_other and standing(gap, made, made.score) >= least else []
 
 
 def _offered(gap: Gap, made: Hypothesis) -> Work[list[Hypothesis]]:
@@ -66,16 +66,16 @@ def _offered(gap: Gap, made: Hypothesis) -> Work[list[Hypothesis]]:
 
 
 def _sure_tokens(known: Hypothesis) -> int:
-    """From its first one on; its end is one."""
-    return sum(1 for _ in takewhile(_SURE.__lt__, known.read))
+    """Tokens of which the model is sure, from the first one on; the end of the gap counts as one."""
+    return sum(1 for _ in takewhile(_SURE.__lt__, known.score))
 
 
 def _begun(surest: Hypothesis | None) -> Said:
-    """As far as the reading of a canvas's answer is sure, that is what the model would say."""
+    """The tokens of a canvas's answer up to the first of which the model is not sure: it would write the same ones."""
     sure = _sure_tokens(surest) if surest else 0
     if surest is None or not sure:
         return Said()
-    return Said(ids=[*surest.ids[:sure]], logs=[*surest.read[:sure]], others=[(-math.inf, -1)] * sure)
+    return Said(ids=[*surest.ids[:sure]], logs=[*surest.score[:sure]], others=[(-math.inf, -1)] * sure)
 
 
 def _bound(gap: Gap, said: Said) -> float:
@@ -86,5 +86,5 @@ def _bound(gap: Gap, said: Said) -> float:
 
 def _hypothesis(gap: Gap, said: Said, end: float) -> Hypothesis:
     confidence = tuple(map(math.exp, said.logs))
-    text, read = gap.model.detokenize(said.ids), (*said.logs, end)
-    return Hypothesis(row=NO_ROW, text=text, ids=tuple(said.ids), confidence=confidence, read=read)
+    text, score = gap.model.detokenize(said.ids), (*said.logs, end)
+    return Hypothesis(row=NO_ROW, text=text, ids=tuple(said.ids), confidence=confidence, score=score)

@@ -38,8 +38,8 @@ class Hypothesis:
     """Characters after the gap that it takes the place of."""
     whole: bool = True
     """False where the code around the gap is known to be unfinished with it."""
-    read: tuple[float, ...] = ()
-    """Log-probabilities of the model's reading, where it was asked already."""
+    score: tuple[float, ...] = ()
+    """The model's log-probabilities of its tokens and of what follows them, once it was scored."""
     origin: str = ""
     """Where it stands elsewhere."""
     likeness: float = 0.0
@@ -60,7 +60,7 @@ class Hypothesis:
         return _logs(self.confidence)
 
     @property
-    def reading(self) -> list[float]:
+    def canvas_score(self) -> list[float]:
         """The canvas's log-probabilities of the gap and of the suffix tokens that are scored with it."""
         return _logs((*self.confidence, *self.after))
 

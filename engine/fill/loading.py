@@ -19,7 +19,7 @@ from engine.models.addressed import open_addressed
 from engine.models.base import Model, check_info, check_prompt
 from engine.models.checkpoints.catalog import find
 from engine.models.checkpoints.choice import resolved
-from engine.models.checkpoints.directory import first_line, reading
+from engine.models.checkpoints.directory import first_line, loading
 from engine.models.checkpoints.placement import place, this_machine
 from engine.models.registry import family_named
 from engine.models.weights import OnPercent
@@ -73,7 +73,7 @@ def load(name: str = AUTO, device: Device = "auto", on_percent: OnPercent | None
 
 def _load(name: str, device: Device, on_percent: OnPercent | None) -> Model:
     checkpoint = find(name)
-    with reading(name), _bar(shown=on_percent is None and checkpoint.nbytes > _QUICK_NBYTES) as show:
+    with loading(name), _bar(shown=on_percent is None and checkpoint.nbytes > _QUICK_NBYTES) as show:
         placement = place(checkpoint, device, this_machine())
         if name != BUNDLED or placement.device != "cpu":
             torch_import.complete()

@@ -20,7 +20,7 @@ from engine.fill.lengths.strategies import Fitted, Strategy, discover, fixed, fr
 from engine.fill.line_ends import in_line_feeds
 from engine.fill.opening import open_gap
 from engine.fill.prefill import read
-from engine.fill.ranking import as_read, ranked, worthwhile
+from engine.fill.ranking import ranked, scored, worthwhile
 from engine.fill.repair import ROUNDS, repaired
 from engine.fill.rewritten import rewritten
 from engine.fill.validation import spare_ms
@@ -100,12 +100,12 @@ def infill(
         offered = merged(written, () if gap.committed else known)
     denoised = clock()
     chosen = worthwhile(gap, offered)
-    is_read = parts.ranking and (gap.scores_canvases or deadline.has_room())
-    if is_read:
-        chosen = as_read(gap, chosen)
+    is_scored = parts.ranking and (gap.scores_canvases or deadline.has_room())
+    if is_scored:
+        chosen = scored(gap, chosen)
         if parts.causal_hypothesis:
             chosen += yield from causal_hypothesis(gap, chosen)
-    candidates = ranked(gap, chosen, read=is_read)
+    candidates = ranked(gap, chosen, by_score=is_scored)
     return filled_by(
         model,
         candidates,

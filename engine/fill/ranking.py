@@ -27,19 +27,19 @@ def worthwhile(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     return list({each.text: each for each in reversed(wanted)}.values())
 
 
-def as_read(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+def scored(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     """The same hypotheses with the model's score of gap and suffix or, where it gives none, with the canvas's; those
     that have a score keep it."""
     if gap.scores_canvases:
-        return [replace(each, read=each.read or tuple(each.reading)) for each in hypotheses]
-    unread = [each.ids for each in hypotheses if not each.read]
-    scores = iter(gap.model.score(gap.context, unread, gap.suffix) if unread else [])
-    return [each if each.read else replace(each, read=tuple(next(scores))) for each in hypotheses]
+        return [replace(each, score=each.score or tuple(each.canvas_score)) for each in hypotheses]
+    unscored = [each.ids for each in hypotheses if not each.score]
+    scores = iter(gap.model.score(gap.context, unscored, gap.suffix) if unscored else [])
+    return [each if each.score else replace(each, score=tuple(next(scores))) for each in hypotheses]
 
 
-def ranked(gap: Gap, chosen: Sequence[Hypothesis], *, read: bool) -> tuple[Candidate, ...]:
+def ranked(gap: Gap, chosen: Sequence[Hypothesis], *, by_score: bool) -> tuple[Candidate, ...]:
     """Candidates ranked by the model's score, or by the canvas's confidence where nothing was scored."""
-    candidates = [_candidate(gap, each, each.read if read else each.logs) for each in chosen]
+    candidates = [_candidate(gap, each, each.score if by_score else each.logs) for each in chosen]
     # What finishes the code comes before what leaves it unfinished, however likely that is.
     order = sorted(range(len(chosen)), key=lambda at: (not chosen[at].whole, -candidates[at].score))
     return tuple(candidates[at] for at in order[: gap.request.n])

@@ -17,7 +17,7 @@ from engine.fill.validation import checked, valid_fills
 LIKELY, LIKENESS = -3.9, 0.145
 """Log-odds that the likeliest workspace match is the gap's very text: to begin with, and for each token of its
 surroundings that is like the gap's. Fitted on development holes (92 answers, of which 28 were the very text), where the
-bundled model's own reading told next to nothing of it."""
+bundled model's own score said next to nothing about it."""
 
 
 def workspace_matches(gap: Gap) -> Work[list[Hypothesis]]:
@@ -30,13 +30,13 @@ def workspace_matches(gap: Gap) -> Work[list[Hypothesis]]:
     valid = [text for text in ids if text in found]
     if not valid:
         return []
-    readings = yield from gap.score([ids[text] for text in valid])
-    read = [
-        checked(_hypothesis(ids[text], texts[text], text, reading), found[text])
-        for text, reading in zip(valid, readings, strict=True)
-        if reading
+    scores = yield from gap.score([ids[text] for text in valid])
+    known = [
+        checked(_hypothesis(ids[text], texts[text], text, score), found[text])
+        for text, score in zip(valid, scores, strict=True)
+        if score
     ]
-    return sorted(read, key=lambda each: -standing(gap, each, each.read))
+    return sorted(known, key=lambda each: -standing(gap, each, each.score))
 
 
 def merged(written: Sequence[Hypothesis], known: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -50,7 +50,7 @@ def _both(written: Hypothesis, known: Hypothesis) -> Hypothesis:
     if written.ids != known.ids:
         # A canvas that was wider than need be: what was read are other tokens than its own.
         written = replace(written, ids=known.ids, confidence=known.confidence)
-    return replace(written, read=known.read, origin=known.origin, likeness=known.likeness, likely=known.likely)
+    return replace(written, score=known.score, origin=known.origin, likeness=known.likeness, likely=known.likely)
 
 
 def _tokens(gap: Gap, text: str) -> list[int]:
@@ -62,17 +62,17 @@ def _tokens(gap: Gap, text: str) -> list[int]:
     return ids if fits and all(map(gap.is_text, ids)) and gap.model.detokenize(ids) == said else []
 
 
-def _hypothesis(ids: Sequence[int], match: WorkspaceMatch, text: str, reading: Sequence[float]) -> Hypothesis:
+def _hypothesis(ids: Sequence[int], match: WorkspaceMatch, text: str, score: Sequence[float]) -> Hypothesis:
     # Where not each of its tokens is read, all are as sure as those that are.
-    own = reading[: len(ids)] if len(reading) >= len(ids) else [fmean(reading)] * len(ids)
+    own = score[: len(ids)] if len(score) >= len(ids) else [fmean(score)] * len(ids)
     odds = LIKELY + LIKENESS * match.likeness
     return Hypothesis(
         row=NO_ROW,
         text=text,
         ids=tuple(ids),
         confidence=tuple(map(math.exp, own)),
-        read=tuple(reading),
+        score=tuple(score),
         origin=match.origin,
         likeness=match.likeness,
-        likely=max(1 / (1 + math.exp(-odds)), math.exp(min(0.0, sum(reading)))),
+        likely=max(1 / (1 + math.exp(-odds)), math.exp(min(0.0, sum(score)))),
     )

@@ -67,12 +67,12 @@ def assess(network: GemmaNetwork, corpus: PackedCorpus, recipe: Recipe, gaps: in
         example = found.draw(WIDTH - 2, 0)
         if example is not None and example.gap:
             examples.append(example)
-    seen = _readings(network, examples, recipe.pinned)
+    seen = _judged(network, examples, recipe.pinned)
     return Assessment(
         nats=fmean(losses),
         gaps=gaps,
         exact=fmean(exact for exact, _, _ in seen),
-        exact_blind=fmean(exact for exact, _, _ in _readings(network, [*map(_without_suffix, examples)], 0)),
+        exact_blind=fmean(exact for exact, _, _ in _judged(network, [*map(_without_suffix, examples)], 0)),
         ended=fmean(ended for _, ended, _ in seen),
         stopped=fmean(exact and ended for exact, ended, _ in seen),
         wide=fmean(off == 0 for _, _, off in seen),
@@ -80,10 +80,10 @@ def assess(network: GemmaNetwork, corpus: PackedCorpus, recipe: Recipe, gaps: in
     )
 
 
-def _readings(network: GemmaNetwork, examples: Sequence[Example], pinned: int) -> list[tuple[bool, bool, int]]:
+def _judged(network: GemmaNetwork, examples: Sequence[Example], pinned: int) -> list[tuple[bool, bool, int]]:
     """For each example: whether each token of its gap is the likeliest, whether its end is, and how far off its
     predicted width is."""
-    readings: list[tuple[bool, bool, int]] = []
+    judged: list[tuple[bool, bool, int]] = []
     for start in range(0, len(examples), AT_ONCE):
         rows = [ContextRow(pinned) for _ in examples[start : start + AT_ONCE]]
         for row, example in zip(rows, examples[start:], strict=False):
@@ -96,8 +96,8 @@ def _readings(network: GemmaNetwork, examples: Sequence[Example], pinned: int) -
             places = torch.tensor([*range(first, first + size + 1), first - 1])
             guesses = network.logits(hidden[index, places]).argmax(dim=-1)
             right = (guesses == batch.target[index, places]).tolist()
-            readings.append((all(right[:size]), right[size], int(guesses[-1]) - width_token(size)))
-    return readings
+            judged.append((all(right[:size]), right[size], int(guesses[-1]) - width_token(size)))
+    return judged
 
 
 def _without_suffix(example: Example) -> Example:

@@ -1,8 +1,8 @@
 """Rows of context for training, and the causal head's loss over all of their tokens.
 
-A row has examples side by side, each of which sees itself alone. After the examples come readings of their gaps, those
-at the end of an example and those inside. A reading sees the context up to its gap. It begins with the text after the
-gap and the question how wide the gap is.
+A row has examples side by side, each of which sees itself alone. After the examples come their gaps, those at the
+end of an example and those inside. A gap sees the context before it. It begins with the text after the gap and the
+question how wide the gap is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.learn.examples import SHORTEST, Example, Examples
 from engine.learn.loss import capped_cross_entropy
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.network import Attend, bias
-from engine.models.prompts.layout import END, PAD, question, reading, width_token
+from engine.models.prompts.layout import END, PAD, gap_tokens, question, width_token
 
 KeysAndValues = dict[int, tuple[Tensor, Tensor]]
 """Keys and values by layer, [B, K, N, D] each."""
@@ -28,7 +28,7 @@ NOTHING = -1
 """The target where no loss is taken, and the example of an empty place."""
 TEXT, GAP, WIDE = range(3)
 INNER_SHARE = 0.25
-"""Share of a row that readings of gaps inside its examples may take."""
+"""Share of a row that gaps inside its examples may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,59 +45,61 @@ class Contexts:
     position: Tensor
     """The position within the example."""
     seen: Tensor
-    """The end, in the row, of what a token sees of its example, apart from itself and its reading."""
-    reading: Tensor
-    """The number of the token's reading in its row, of which it sees what comes before it; or NOTHING."""
+    """The end, in the row, of what a token sees of its example, apart from itself and its gap."""
+    gap: Tensor
+    """The number of the token's gap in its row, of which it sees what comes before it; or NOTHING."""
 
 
 @dataclass(slots=True)
 class ContextRow:
-    """A row that is being filled with examples and readings."""
+    """A row that is being filled with examples and their gaps."""
 
     pinned: int | None = None
-    """Tokens of the text after a gap that a reading begins with, for a model that predicts widths; None: a reading
-    begins with the gap."""
+    """Tokens of the text after a gap that are repeated before it, for a model that predicts widths; None: it is not
+    repeated."""
     tokens: list[tuple[int, ...]] = field(default_factory=list)
     """The parts of `Contexts`, token by token."""
     examples: list[Example] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     """Where in the row each example begins."""
-    readings: int = 0
+    gaps: int = 0
 
     def add(self, example: Example) -> None:
-        """Append an example and the reading of the gap at its end."""
+        """Append an example and the gap at its end."""
         ids, start, number = example.context, len(self.tokens), len(self.examples)
         targets = [*ids[1:], example.gap[0] if example.gap else NOTHING]
         self.tokens += [(ids[at], targets[at], TEXT, number, at, start + at + 1, NOTHING) for at in range(len(ids))]
         self.examples.append(example)
         self.starts.append(start)
         if example.gap:
-            self._read(number, len(ids), example.gap, example.after)
+            self._add_gap(number, len(ids), example.gap, example.after)
 
-    def read_inside(self, room: int) -> None:
-        """Append readings of gaps inside the examples, as far as `room` tokens allow."""
+    def add_inner_gaps(self, room: int) -> None:
+        """Append gaps inside the examples, as far as `room` tokens allow."""
         most = len(self.tokens) + room
         for number, example in enumerate(self.examples):
             for gap in example.inner:
-                if not self._read(number, gap.cut, gap.gap, gap.after, most):
+                if not self._add_gap(number, gap.cut, gap.gap, gap.after, most):
                     return
 
-    def _read(self, number: int, cut: int, gap: Sequence[int], after: Sequence[int], most: int | None = None) -> bool:
-        """Append the reading of a gap after the first `cut` tokens of an example; False where the row would exceed
-        `most` tokens."""
+    def _add_gap(
+        self, number: int, cut: int, gap: Sequence[int], after: Sequence[int], most: int | None = None
+    ) -> bool:
+        """Append the gap after the first `cut` tokens of an example; False where the row would exceed `most`
+        tokens."""
         query = [] if self.pinned is None else question(after[: self.pinned], cut)
         targets = [(NOTHING, TEXT)] * (len(query) - 1) + [(width_token(len(gap)), WIDE)] * bool(query)
         targets += [(each, GAP) for each in (*gap, END)]
-        tokens = [*query, *reading(gap, self.examples[number].context[cut - 1], cut)]
+        tokens = [*query, *gap_tokens(gap, self.examples[number].context[cut - 1], cut)]
         if most is not None and len(self.tokens) + len(tokens) > most:
             return False
         seen = self.starts[number] + cut
         self.tokens += [
             # What is read again is not seen twice.
-            (token, *target, number, position, seen - (at >= len(query)), self.readings)
+            (token, *target, number, position, seen - (at >= len(query)), self.gaps)
             for at, ((token, position), target) in enumerate(zip(tokens, targets, strict=True))
         ]
-        self.readings += 1
+        self.gaps += 1
         return True
 
 
@@ -111,13 +113,13 @@ def filled_rows(examples: Examples, rows: int, width: int, inner: int = 0) -> It
             example = examples.draw(size, inner * size // 64)
             if example is not None:
                 row.add(example)
-        row.read_inside(width - len(row.tokens))
+        row.add_inner_gaps(width - len(row.tokens))
         yield row
 
 
 def contexts(rows: Sequence[ContextRow], width: int) -> Contexts:
     fillers = {"ids": PAD, "target": NOTHING, "kind": TEXT, "example": NOTHING, "position": 0, "seen": 0}
-    fillers["reading"] = NOTHING
+    fillers["gap"] = NOTHING
     return Contexts(**stacked([row.tokens for row in rows], width, fillers))
 
 
@@ -156,14 +158,14 @@ def context_losses(
 
 
 def attend_within(network: GemmaNetwork, batch: Contexts, store: KeysAndValues | None = None) -> Attend:
-    """Attention in which each token sees the part of its example that it may see, itself, and what precedes it in its
-    reading."""
+    """Attention in which each token sees the part of its example that it may see, itself, and what precedes it in
+    its gap."""
     slots = torch.arange(batch.ids.shape[1], device=batch.ids.device)
     same = batch.example[:, :, None] == batch.example[:, None, :]
     before = slots[None, :] < slots[:, None]
-    read = (batch.reading[:, :, None] == batch.reading[:, None, :]) & (batch.reading[:, :, None] != NOTHING) & before
+    within = (batch.gap[:, :, None] == batch.gap[:, None, :]) & (batch.gap[:, :, None] != NOTHING) & before
     itself = slots[:, None] == slots[None, :]
-    mask = same & (slots < batch.seen[:, :, None]) | read | itself
+    mask = same & (slots < batch.seen[:, :, None]) | within | itself
     near = mask & (batch.position[:, None, :] > batch.position[:, :, None] - network.config.sliding_window)
     full, sliding = (bias_of(network, each[:, None]) for each in (mask, near))
 

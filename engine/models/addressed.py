@@ -74,12 +74,12 @@ def _open_oracle(path: Path) -> Model:
 def _open_remote(name: str) -> Model:
     # HTTP is for those who use it.
     from engine.models.base import check_info, check_prompt
-    from engine.models.checkpoints.directory import reading
+    from engine.models.checkpoints.directory import loading
     from engine.models.remote.opening import open_remote
 
     torch_import.complete()
     model = open_remote(name)
-    with reading(f"The tokenizer of {name}"):
+    with loading(f"The tokenizer of {name}"):
         check_prompt(model)
         check_info(model.info)
     return model

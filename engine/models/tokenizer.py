@@ -13,7 +13,7 @@ from tokenizers.models import BPE
 from engine.common.errors import ModelError
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
-from engine.models.checkpoints.directory import Checkpoint, read_text, reading
+from engine.models.checkpoints.directory import Checkpoint, loading, read_text
 from engine.models.prompts.window import CHARACTERS, before_gap, last_tokens
 from engine.models.vocabulary import METASPACE, Vocabulary
 
@@ -30,7 +30,7 @@ _SAMPLE = "def f(x):\n    return '😋' + x\n"
 
 def read_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
     """The tokenizer of a tokenizer.json, or of a GGUF of Gemma 4's kind. Raises ModelError."""
-    with reading(f"The tokenizer of {checkpoint.name}"):
+    with loading(f"The tokenizer of {checkpoint.name}"):
         if checkpoint.fields:
             return settled(_gemma4(checkpoint.fields, checkpoint.name))
         return settled(Tokenizer.from_str(read_text(checkpoint.path / "tokenizer.json", checkpoint.name)))

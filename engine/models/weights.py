@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.common.errors import ModelError
-from engine.models.checkpoints.directory import TAKE_INSTEAD, Checkpoint, TensorHeader, layer_of, reading
+from engine.models.checkpoints.directory import TAKE_INSTEAD, Checkpoint, TensorHeader, layer_of, loading
 from engine.models.checkpoints.gguf import BLOCKS
 from engine.models.checkpoints.gguf_blocks import decoded
 from engine.models.checkpoints.placement import Placement, in_8_bit
@@ -63,7 +63,7 @@ def load_weights(
     for ours, tensor in stored.items():
         layer = layer_of(ours)
         device = placement.device if layer is None else placement.layers[layer]
-        with reading(checkpoint.name):
+        with loading(checkpoint.name):
             if tensor.in_4_bit:
                 put_in(module, ours, _read_packed(tensor, placement.dtype, device))
             elif in_8_bit(checkpoint, tensor, device, placement.dtype):
@@ -82,7 +82,7 @@ def load_weights(
     pack = Packing()
 
     def put_int8(names: Sequence[str]) -> int:
-        with reading(checkpoint.name):
+        with loading(checkpoint.name):
             layers: list[Any] = [_put_int8(module, ours, to_round[ours], stored, found) for ours in names]
             if layers[0] is not None:
                 # At once, as its plain numbers take as much memory.

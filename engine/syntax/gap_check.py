@@ -61,16 +61,18 @@ class GapCheck:
             return self._trimmed(fill, budget)
         if _is_whole(as_is):
             return self._mended(as_is, budget) or self._kept(as_is, _is_whole, budget)
-        ways = list(self._other_ways(fill, budget))
-        if fitting := list(filter(_is_whole, ways)):
-            # Of some code either way is whole: fewest brackets and quotes without a partner, of the text after the gap
-            # the least.
-            rests = {way.swallowed: self._line[way.swallowed :] for way in fitting}
-            return min(fitting, key=lambda way: (lonely(self._head, way.text, rests[way.swallowed]), way.swallowed > 1))
+        variants = list(self._variants(fill, budget))
+        if fitting := list(filter(_is_whole, variants)):
+            # Several may be whole: the one with the fewest unpaired brackets and quotes that replaces least.
+            rests = {each.swallowed: self._line[each.swallowed :] for each in fitting}
+            return min(
+                fitting,
+                key=lambda each: (lonely(self._head, each.text, rests[each.swallowed]), each.swallowed > 1),
+            )
         if _is_clean(as_is):
             return self._kept(as_is, _is_clean, budget)
         # In doubt the text after the gap stays.
-        chosen = next((way for way in ways if _is_clean(way) and self._is_sure(way, as_is, budget)), None)
+        chosen = next((each for each in variants if _is_clean(each) and self._is_sure(each, as_is, budget)), None)
         return chosen or self._trimmed(fill, budget)
 
     def cut(self, fill: str, budget: Budget) -> ValidatedFill | None:
@@ -81,8 +83,8 @@ class GapCheck:
             found = head and self._as(head, budget)
         return found if found and found.text.strip() else None
 
-    def _other_ways(self, fill: str, budget: Budget) -> Iterator[ValidatedFill]:
-        """Other readings of a fill: without an end that is repeated after the gap, or in place of closers that an
+    def _variants(self, fill: str, budget: Budget) -> Iterator[ValidatedFill]:
+        """Variants of a fill: without an end that is repeated after the gap, or in place of closers that an
         editor added. Which one is meant shows in what parses."""
         yield from self._without_ends(fill, budget, blanks=False)
         closed = self._validator(0, budget).brackets.closed_by(fill)
@@ -105,23 +107,23 @@ class GapCheck:
             yield self._as(left, budget)
 
     def _mended(self, as_is: ValidatedFill, budget: Budget) -> ValidatedFill | None:
-        """A reading that mends what is broken in the file, where the fill as it is leaves it as broken as before: a
+        """A variant that mends what is broken in the file, where the fill as it is leaves it as broken as before: a
         quote without an end may show far from the gap."""
-        ways = list(self._other_ways(as_is.text, budget))
-        if not ways or self._parses(as_is, budget):
+        variants = list(self._variants(as_is.text, budget))
+        if not variants or self._parses(as_is, budget):
             return None
-        return next((way for way in ways if _is_whole(way) and self._parses(way, budget)), None)
+        return next((variant for variant in variants if _is_whole(variant) and self._parses(variant, budget)), None)
 
     def _parses(self, fill: ValidatedFill, budget: Budget) -> bool:
         return self._errors(fill.text, self._after[fill.swallowed :], budget) == 0
 
-    def _is_sure(self, way: ValidatedFill, as_is: ValidatedFill, budget: Budget) -> bool:
-        """Whether a reading replaces nothing after the gap, or leaves a file that is broken elsewhere no more broken
+    def _is_sure(self, variant: ValidatedFill, as_is: ValidatedFill, budget: Budget) -> bool:
+        """Whether a variant replaces nothing after the gap, or leaves a file that is broken elsewhere no more broken
         than it is, where the fill as it is would."""
-        if not way.swallowed:
+        if not variant.swallowed:
             return True
         now = self._errors(self._old, self._after, budget)
-        then = self._errors(way.text, self._after[way.swallowed :], budget)
+        then = self._errors(variant.text, self._after[variant.swallowed :], budget)
         otherwise = self._errors(as_is.text, self._after, budget)
         if now is None or then is None or otherwise is None:
             return False
@@ -150,25 +152,25 @@ class GapCheck:
         # After a quote stands code.
         head = self._head if self._line[:1] in ('"', "'", "`") else self._inside
         for count in swallowed(head, fill, self._line) if self._may_swallow else ():
-            for way in self._closing(fill, count, budget):
-                if self._parses(way, budget) or self._is_sure(way, self._as(fill, budget), budget):
-                    yield way
+            for variant in self._closing(fill, count, budget):
+                if self._parses(variant, budget) or self._is_sure(variant, self._as(fill, budget), budget):
+                    yield variant
         yield from self._without_closers(fill, budget, blanks=True)
 
     def _without_closers(self, fill: str, budget: Budget, *, blanks: bool) -> Iterator[ValidatedFill]:
-        """Those of the ways without an end that lose nothing but what closes or ends something once more."""
+        """Those of the variants without an end that lose nothing but what closes or ends something once more."""
         line = self._line.lstrip()
-        for way in self._without_ends(fill, budget, blanks=blanks):
-            end = fill[len(way.text) :].strip()
+        for variant in self._without_ends(fill, budget, blanks=blanks):
+            end = fill[len(variant.text) :].strip()
             left = fill.rstrip()[: -len(end) or None]
             if not end or not line.startswith(end) or _goes_on(self._before + left, end):
                 continue
             closers = _CLOSERS.match(end)
             is_closed = closers and closes(self._inside, fill, closers[0], line[len(closers[0]) :])
             if is_closed or _CLOSES_ALL.match(end) or closes_again(self._head, left, end):
-                yield way
+                yield variant
             elif ends_again(self._inside, left, end, line[len(end) :]):
-                yield from [way] * self._is_in_text(left, fill, budget)
+                yield from [variant] * self._is_in_text(left, fill, budget)
 
     def _is_in_text(self, left: str, fill: str, budget: Budget) -> bool:
         """Whether what a fill ends with, after `left`, stands in a string, a comment or prose."""

@@ -113,7 +113,7 @@ def test_where_else_an_edit_belongs_is_read_there_as_here(remote: Infiller, loca
 
 
 def test_single_steps_are_refused_by_name(remote: Infiller):
-    with pytest.raises(BadInput, match="on a server, which has no readings"):
+    with pytest.raises(BadInput, match="on a server, which has no scores"):
         remote.model.score(remote.model.encode([1]), [[5]], [])
 
 

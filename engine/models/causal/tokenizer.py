@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
 from engine.common.errors import ModelError
-from engine.models.checkpoints.directory import Checkpoint, read_json, reading
+from engine.models.checkpoints.directory import Checkpoint, loading, read_json
 from engine.models.tokenizer import NORMAL, QWEN2, REST, WORDS, byte_level, sentence_piece, settled, with_added
 from engine.models.vocabulary import METASPACE
 
@@ -39,7 +39,7 @@ _MARKER = re.compile(r"\s*[<\[].*[>\]]\s*", re.DOTALL)
 
 def read_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
     """The tokenizer of a checkpoint. Raises ModelError for an unknown kind, or one that contradicts itself."""
-    with reading(f"The tokenizer of {checkpoint.name}"):
+    with loading(f"The tokenizer of {checkpoint.name}"):
         return settled(
             _from_fields(checkpoint.fields, checkpoint.name) if checkpoint.fields else _from_file(checkpoint)
         )

@@ -11,9 +11,9 @@ from engine.models.checkpoints.directory import (
     Files,
     LengthStrategy,
     TensorHeader,
+    loading,
     read_files,
     read_header,
-    reading,
     weight_files,
 )
 from engine.models.checkpoints.gguf import GgufFile, gguf_file, read_gguf
@@ -28,7 +28,7 @@ _TOKENIZER_FILES = (("tokenizer.json",), ("vocab.json", "merges.txt"))
 def read_checkpoint(path: Path, name: str) -> Checkpoint:
     """Read a model directory, or a GGUF. Raises ModelError for what is missing, cut off, unknown, contradictory or
     unsafe."""
-    with reading(name):
+    with loading(name):
         is_folder = (path / "config.json").is_file() and not _only_gguf(path)
         file = None if is_folder else gguf_file(path)
         return _read(path, name) if file is None else _read_gguf(read_gguf(file), name)

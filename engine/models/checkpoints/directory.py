@@ -202,7 +202,7 @@ def read_header(file: Path) -> list[TensorHeader]:
 
 
 @contextmanager
-def reading(what: str) -> Generator[None]:
+def loading(what: str) -> Generator[None]:
     """Within the block any failure to read a model's files becomes a ModelError that names `what`. Damaged files fail
     in any way, down to panics of Rust libraries, which are no Exceptions."""
     try:

@@ -26,9 +26,9 @@ from engine.models.checkpoints.directory import (
     INDEX_FILE,
     Checkpoint,
     TensorHeader,
+    loading,
     read_header,
     read_json_if_there,
-    reading,
     weight_files,
 )
 from engine.models.checkpoints.gguf import BLOCKS
@@ -95,7 +95,7 @@ def quantize(checkpoint: Checkpoint, out: Path, on_percent: OnPercent | None = N
         raise ModelError(f"{checkpoint.name} is in 4 bit already: name the model in bfloat16.")
     if checkpoint.fields and not checkpoint.small:
         raise ModelError(f"{checkpoint.name} is a coder's GGUF, which is run as it is: name it to --model.")
-    # What is read within has `reading` around it.
+    # What is read within has `loading` around it.
     with writing(out, "make room on its disk and run the same command again, or name another directory", BadInput):
         done = _begun(checkpoint, out)
         files = _planned(checkpoint)
@@ -199,7 +199,7 @@ def _write(file: Path, sources: Sequence[Source], model: str) -> dict[str, list[
 
 def _contents(sources: Sequence[Source], lost: dict[str, list[float]], model: str) -> Iterator[bytes | memoryview]:
     """The bytes of the tensors to write, read from `model` one by one."""
-    with reading(model):
+    with loading(model):
         for source in sources:
             if not source.matrices:
                 yield from _chunks(source.header)
@@ -277,7 +277,7 @@ def _finish(checkpoint: Checkpoint, out: Path, files: Sequence[str]) -> None:
         (out / "tokenizer.json").write_text(read_tokenizer(checkpoint).to_str(), encoding="utf-8")
     for file in () if checkpoint.fields else checkpoint.path.iterdir():
         if file.is_file() and file.suffix in _BESIDE and file.name not in (INDEX_FILE, "config.json"):
-            with reading(checkpoint.name):
+            with loading(checkpoint.name):
                 content = file.read_bytes()
             (out / file.name).write_bytes(content)
     named = (tensor.name.rpartition(".") for tensor in headers if len(tensor.shape) == 2)

@@ -18,8 +18,8 @@ from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.checkpoints.working import PASS
 from engine.models.drafts import linear_cost
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
+from engine.models.gemma.gap_batch import GapBatch, GapText, ScoredBatch
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
-from engine.models.gemma.reading import GapText, Read, Reading
 from engine.models.kv_cache import EncodedContext, Part, Reuse, uploaded, wanted_of, window_mask
 from engine.models.logits import Logits, log_probabilities
 from engine.models.network import Attend
@@ -35,8 +35,8 @@ from engine.models.weights import OnPercent, load_weights
 Keep = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]
 """(layer, new keys, new values) -> keys and values from the context's first token on."""
 _ON_PROCESSOR = 256
-"""Tokens of a reading that are computed at once: later ones don't see them, and larger tensors are given back to the
-system each time."""
+"""Tokens that are computed at once: later ones don't see them, and larger tensors are given back to the system
+each time."""
 REUSE = Reuse(steps=8, near=4, share=0.75, shared=False)
 RELEASED = Sampling(
     max_steps=48, t_min=0.4, t_max=0.8, entropy_bound=0.1, stability_threshold=1, confidence_threshold=0.005
@@ -46,8 +46,8 @@ _DISCOVER_WIDTHS = (24, 96)
 
 
 class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
-    _latest: Read | None = None
-    """The last scored reading, which decoding goes on from."""
+    _latest: ScoredBatch | None = None
+    """The last scored batch, which decoding goes on from."""
 
     def __init__(self, network: GemmaNetwork, info: ModelInfo, prompt: TokenPrompt | ChatPrompt) -> None:
         super().__init__(network, info, prompt, REUSE)
@@ -141,16 +141,16 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         texts = [row[:-1] for row in rows if row]
         if not texts:
             return [[] for _ in rows]
-        reading = Reading.of(known, None if end is None else suffix, texts)
+        batch = GapBatch.of(known, None if end is None else suffix, texts)
         kept: list[tuple[Tensor, Tensor]] = []
 
         def keep(index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
             kept.append((key, value))
             return known.store.followed(known.length, index, key, value)
 
-        hidden = self._followed(reading, keep, reading.question + 1)
+        hidden = self._followed(batch, keep, batch.question + 1)
         if end is not None:
-            self._latest = Read(context=known.store.ids[: known.length], reading=reading, kept=kept, hidden=hidden)
+            self._latest = ScoredBatch(context=known.store.ids[: known.length], batch=batch, kept=kept, hidden=hidden)
         tokens = torch.tensor([token for row in rows for token in row], device=hidden.device)
         said = log_probabilities(Logits(hidden=hidden[0], head=self.head), tokens)
         return [each.tolist() for each in said.split([len(row) for row in rows])]
@@ -159,7 +159,7 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
     def widths(self, context: Context, suffix: Sequence[int]) -> dict[int, float]:
         """The probability of each width of a gap between `context` and a pinned `suffix`, in one forward pass."""
         known = own(context)
-        query = Reading.of(known, suffix, ())
+        query = GapBatch.of(known, suffix, ())
         hidden = self._followed(query, partial(known.store.followed, known.length), query.question)
         answers = self.network.logits(hidden[0, 0])[RESERVED : RESERVED + len(WIDTHS)]
         return dict(zip(WIDTHS, answers.softmax(dim=-1).tolist(), strict=True))
@@ -177,30 +177,30 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
     def begin(self, context: Context, suffix: Sequence[int] = (), written: Sequence[int] = ()) -> GapText:
         """The text of a gap. What was scored just now, with others, is not read again."""
         known, latest = own(context), self._latest
-        reading = Reading.of(known, None if self.info.end_id is None else suffix, [written])
-        text = GapText(reading=reading, store=known.store.copy(known.length))
-        places = latest.places(text.store.ids, reading) if latest is not None else None
+        batch = GapBatch.of(known, None if self.info.end_id is None else suffix, [written])
+        text = GapText(batch=batch, store=known.store.copy(known.length))
+        places = latest.places(text.store.ids, batch) if latest is not None else None
         if latest is not None and places:
             for index, (key, value) in enumerate(latest.kept):
                 text.store.update(known.length, index, key[:, :, places], value[:, :, places])
-            text.read, text.last = len(places), latest.hidden[0, places[-1] - latest.reading.question - 1][None]
+            text.read, text.last = len(places), latest.hidden[0, places[-1] - latest.batch.question - 1][None]
         return text
 
     @torch.inference_mode()
     def check(self, text: Text, tree: DraftTree, canvas: int | None = None) -> Tensor:
         """Logits of what follows the text in its gap, and each token of the tree."""
         assert isinstance(text, GapText)
-        reading, last = text.reading.with_tree(tree), text.last
-        hidden = text.last if last is not None and not tree.ids else self._drafts_read(text, reading)
+        batch, last = text.batch.with_tree(tree), text.last
+        hidden = text.last if last is not None and not tree.ids else self._drafts_read(text, batch)
         assert hidden is not None
-        text.read, text.last, text.checked = len(text.reading.ids), hidden[:1], (tree, hidden[1:])
+        text.read, text.last, text.checked = len(text.batch.ids), hidden[:1], (tree, hidden[1:])
         return self.network.logits(hidden)
 
-    def _drafts_read(self, text: GapText, reading: Reading) -> Tensor:
+    def _drafts_read(self, text: GapText, batch: GapBatch) -> Tensor:
         """States [1 + N, E] of a text's last token and of the drafts after it."""
-        first = len(text.reading.ids) - (text.last is None)
-        keep = partial(text.store.update, reading.length + text.read)
-        hidden = self._followed(reading, keep, first, text.read)[0]
+        first = len(text.batch.ids) - (text.last is None)
+        keep = partial(text.store.update, batch.length + text.read)
+        hidden = self._followed(batch, keep, first, text.read)[0]
         return hidden if text.last is None else torch.cat((text.last, hidden))
 
     @property
@@ -255,15 +255,15 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         }
         return self._after_masks(tokens, positions, masks, keep, torch.tensor([length - 1], device=device))
 
-    def _followed(self, reading: Reading, keep: Keep, wanted: int, read: int = 0) -> Tensor:
-        """Hidden states [1, T - wanted, E] of a reading's tokens from `wanted` on; keys and values of its first `read`
+    def _followed(self, batch: GapBatch, keep: Keep, wanted: int, read: int = 0) -> Tensor:
+        """Hidden states [1, T - wanted, E] of a batch's tokens from `wanted` on; keys and values of its first `read`
         tokens are there."""
         device = self.network.device
-        ids = torch.tensor([reading.ids[read:]], device=device)
-        positions = torch.tensor(reading.positions[read:], device=device)
+        ids = torch.tensor([batch.ids[read:]], device=device)
+        positions = torch.tensor(batch.positions[read:], device=device)
         dtype = self.network.mask_format
         masks = {
-            sliding: reading.mask(read, window, device, dtype)
+            sliding: batch.mask(read, window, device, dtype)
             for sliding, window in ((True, self._window), (False, None))
         }
         places = torch.arange(wanted - read, ids.shape[1], device=device)

@@ -7,14 +7,14 @@ import json
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import BPE
 
-from engine.models.checkpoints.directory import Checkpoint, read_json, reading
+from engine.models.checkpoints.directory import Checkpoint, loading, read_json
 from engine.models.masked.description import added_tokens
 from engine.models.tokenizer import QWEN2, byte_level, settled
 
 
 def read_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
     """The tokenizer of a model directory. Raises ModelError."""
-    with reading(f"The tokenizer of {checkpoint.name}"):
+    with loading(f"The tokenizer of {checkpoint.name}"):
         file = checkpoint.path / "tokenizer.json"
         return settled(_from_one_file(checkpoint) if file.exists() else _from_vocabulary(checkpoint))
 

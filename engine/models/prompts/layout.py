@@ -31,9 +31,9 @@ def question(pinned: Sequence[int], length: int) -> list[tuple[int, int]]:
     return [*((token, length + WIDTHS[-1] + at) for at, token in enumerate((BEHIND, *pinned))), (WIDTH, length)]
 
 
-def reading(gap: Sequence[int], last: int, length: int) -> list[tuple[int, int]]:
-    """The reading of a gap after that question, or right after the context: the context's `last` token once more, at
-    its own position, then the gap."""
+def gap_tokens(gap: Sequence[int], last: int, length: int) -> list[tuple[int, int]]:
+    """The tokens that score a gap, with positions, after that question or right after the context: the context's `last`
+    token once more, at its own position, then the gap."""
     return [(token, length - 1 + at) for at, token in enumerate((last, *gap))]
 
 

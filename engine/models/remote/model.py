@@ -101,7 +101,7 @@ class Remote(Capabilities):
 
     def score(self, context: Context, gaps: Sequence[Sequence[int]], suffix: Sequence[int]) -> list[list[float]]:
         """Raises BadInput: the request that would score gaps ends vLLM's engine."""
-        self._refuse("readings from left to right")
+        self._refuse("scores from left to right")
 
     def _logits(self, hidden: Tensor, tokens: slice | Tensor) -> Tensor:
         self._refuse("logits")

@@ -11,7 +11,7 @@ from engine.common.credentials import SERVER_KEY, read_key
 from engine.common.errors import ModelError
 from engine.common.server_address import ServerAddress, server_address
 from engine.models.checkpoints.catalog import cached_folder, folder_here, is_hub_id
-from engine.models.checkpoints.directory import Checkpoint, read_files, reading
+from engine.models.checkpoints.directory import Checkpoint, loading, read_files
 from engine.models.checkpoints.placement import Placement
 from engine.models.registry import family_of_type
 from engine.models.remote.client import RemoteError, ServerAway, ServerClient
@@ -28,7 +28,7 @@ def open_remote(name: str) -> Remote:
         tokenizer = address.tokenizer or _told(client, address)
         # Only the user's own name may be that of a directory.
         path = _named(tokenizer) if address.tokenizer else _cached(tokenizer)
-        with reading(tokenizer):
+        with loading(tokenizer):
             checkpoint = _without_weights(path, tokenizer)
             family = family_of_type(checkpoint.config.get("model_type"), tokenizer)
             if family.laid_out is None:

@@ -59,8 +59,8 @@ def gap_of(model: Any, request: FillRequest = REQUEST, **changes: Any) -> Gap:
 def known(gap: Gap, text: str) -> Hypothesis:
     """A text as a canvas may say it, and as it is read."""
     ids = tuple(gap.model.tokenize(text))
-    read = tuple(gap.model.score(gap.context, [ids], gap.suffix)[0])
-    return Hypothesis(row=0, text=text, ids=ids, confidence=(0.5,) * len(ids), read=read)
+    score = tuple(gap.model.score(gap.context, [ids], gap.suffix)[0])
+    return Hypothesis(row=0, text=text, ids=ids, confidence=(0.5,) * len(ids), score=score)
 
 
 def opinion(gap: Gap, *others: Hypothesis) -> list[Hypothesis]:
@@ -134,14 +134,14 @@ def test_without_guesses_it_is_the_same_in_more_passes(model: DiffusionGemma, mo
     monkeypatch.undo()
     (guessed,) = opinion(gap_of(model))
     assert guessed.ids == made.ids
-    assert guessed.read == pytest.approx(made.read, abs=5e-2)
+    assert guessed.score == pytest.approx(made.score, abs=5e-2)
 
 
 def test_its_reading_is_that_of_any_other_text(model: DiffusionGemma):
     gap = gap_of(model)
     (made,) = opinion(gap)
-    assert made.read == pytest.approx(known(gap, made.text).read, abs=5e-2)
-    assert made.confidence == pytest.approx([math.exp(log) for log in made.read[:-1]])
+    assert made.score == pytest.approx(known(gap, made.text).score, abs=5e-2)
+    assert made.confidence == pytest.approx([math.exp(log) for log in made.score[:-1]])
 
 
 @pytest.mark.usefixtures("unguessed")
@@ -150,18 +150,18 @@ def test_what_a_canvas_is_sure_of_is_not_written_again(model: DiffusionGemma):
     (made,) = opinion(gap)
     begun = gap_of(model)
     other = replace_hypothesis(known(begun, "self.width = height"), likeness=-10.0)
-    sure = [*takewhile(lambda log: log > math.log(0.5), other.read)]
+    sure = [*takewhile(lambda log: log > math.log(0.5), other.score)]
     assert 0 < len(sure) < len(other.ids)
     (again,) = opinion(begun, other)
     # What says where it is no longer sure says what comes there, too.
     assert (again.ids, begun.written) == (made.ids, gap.written - len(sure) - 1)
-    assert again.read == pytest.approx(made.read, abs=5e-2)
+    assert again.score == pytest.approx(made.score, abs=5e-2)
 
 
 def test_what_a_canvas_is_not_sure_of_is_guessed(model: DiffusionGemma):
     gap = gap_of(model)
     (made,) = opinion(gap)
-    unsure = replace_hypothesis(made, row=0, read=(math.log(0.4), *made.read[1:]), likeness=-10.0, handicap=0.0)
+    unsure = replace_hypothesis(made, row=0, score=(math.log(0.4), *made.score[1:]), likeness=-10.0, handicap=0.0)
     again = gap_of(model)
     assert opinion(again, unsure) == []  # it is what the canvas says
     assert again.written < gap.written
@@ -182,22 +182,22 @@ def test_what_was_read_of_another_gap_is_not_gone_on_from(model: DiffusionGemma)
 def test_what_is_sure_to_its_end_needs_none(model: DiffusionGemma):
     gap = gap_of(model, replace(REQUEST, prefix=f"{REQUEST.prefix}self.depth = "))
     sure = known(gap, "depth")
-    assert min(sure.read) > math.log(0.5)
+    assert min(sure.score) > math.log(0.5)
     assert (opinion(gap, sure), gap.written) == ([], 0)
 
 
 def test_it_is_given_up_as_soon_as_it_can_be_no_likelier(model: DiffusionGemma):
     gap = gap_of(model)
-    better = Hypothesis(row=0, text="width", ids=(1,), confidence=(1.0,), read=(-0.8, 0.0), likeness=100.0)
+    better = Hypothesis(row=0, text="width", ids=(1,), confidence=(1.0,), score=(-0.8, 0.0), likeness=100.0)
     assert (opinion(gap, better), gap.written) == ([], 0)
 
 
 def test_it_comes_first_only_where_it_is_clearly_likelier(model: DiffusionGemma):
     gap = gap_of(model)
     (made,) = opinion(gap)
-    score = standing(gap, made, made.read)
-    other = Hypothesis(row=0, text="0", ids=(1,), confidence=(0.1,), read=(-1.0,))
-    behind = (score - standing(gap, other, other.read)) / NATS
+    score = standing(gap, made, made.score)
+    other = Hypothesis(row=0, text="0", ids=(1,), confidence=(0.1,), score=(-1.0,))
+    behind = (score - standing(gap, other, other.score)) / NATS
     for ahead, offered in ((0.1, False), (-0.1, True)):
         other = replace_hypothesis(other, likeness=behind + ahead)
         assert bool(opinion(gap_of(model), other)) == offered

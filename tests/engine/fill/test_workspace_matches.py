@@ -55,9 +55,9 @@ def test_what_the_model_writes_too_says_where_it_stands(oracle: Oracle):
 
 def test_a_reading_is_of_the_tokens_that_it_stands_with():
     wide = Hypothesis(row=1, text="ab", ids=(1, 2), confidence=(0.5, 0.5))
-    read = Hypothesis(row=NO_ROW, text="ab", ids=(3,), confidence=(0.9,), read=(-0.1, -0.2), origin="a.py:1")
+    read = Hypothesis(row=NO_ROW, text="ab", ids=(3,), confidence=(0.9,), score=(-0.1, -0.2), origin="a.py:1")
     (both,) = merged([wide], [read])
-    assert (both.row, both.ids, both.confidence, both.read, both.origin) == (1, (3,), (0.9,), (-0.1, -0.2), "a.py:1")
+    assert (both.row, both.ids, both.confidence, both.score, both.origin) == (1, (3,), (0.9,), (-0.1, -0.2), "a.py:1")
 
 
 def test_what_stands_in_like_surroundings_is_as_sure_as_they_are_alike(oracle: Oracle):

@@ -211,15 +211,15 @@ def test_recent_edits_say_no_line_of_the_text_however_it_is_indented(code: Packe
 
 
 def test_a_gap_is_read_behind_what_follows_it(code: PackedCorpus):
-    readings = 0
+    checked = 0
     for example in drawn(code, gap_share=0.7):
         row = ContextRow(tiny().pinned)
         row.add(example)
-        row.read_inside(500)
+        row.add_inner_gaps(500)
         size = len(example.context)
         gaps = [(size, example.gap, example.after)] if example.gap else []
         gaps += [(each.cut, each.gap, each.after) for each in example.inner]
-        for number, (cut, gap, behind) in enumerate(gaps[: row.readings]):
+        for number, (cut, gap, behind) in enumerate(gaps[: row.gaps]):
             read, after = [token for token in row.tokens if token[6] == number], behind[: tiny().pinned]
             assert [token[0] for token in read] == [
                 BEHIND,
@@ -239,14 +239,14 @@ def test_a_gap_is_read_behind_what_follows_it(code: PackedCorpus):
                 *range(cut - 1, cut + len(gap)),
             ]
             assert [token[5] for token in read] == [cut] * (asked + 1) + [cut - 1] * (len(gap) + 1)
-            readings += 1
-    assert readings > 50
+            checked += 1
+    assert checked > 50
 
 
-def test_rows_have_readings_of_gaps_inside(code: PackedCorpus):
+def test_rows_have_gaps_inside(code: PackedCorpus):
     rows = [*filled_rows(Examples(code, tiny(), random.Random(3)), 8, 3 * BATCH_WIDTH, 4)]
     assert all(len(row.tokens) <= 3 * BATCH_WIDTH for row in rows)
-    assert sum(row.readings for row in rows) > sum(len(row.examples) for row in rows)
+    assert sum(row.gaps for row in rows) > sum(len(row.examples) for row in rows)
 
 
 def test_widths_are_told_apart_up_to_the_longest():
@@ -258,7 +258,7 @@ def test_targets_are_what_follows():
     made = batch()
     text = (made.target != NOTHING) & (made.kind == TEXT)
     after = made.ids.roll(-1, dims=1)
-    last = text & (made.example.roll(-1, dims=1) == made.example) & (made.reading.roll(-1, dims=1) == NOTHING)
+    last = text & (made.example.roll(-1, dims=1) == made.example) & (made.gap.roll(-1, dims=1) == NOTHING)
     assert torch.equal(made.target[last], after[last])
     assert set(made.ids[:, 0].tolist()) == {BOS}
     assert not (made.ids == END).any()
@@ -266,7 +266,7 @@ def test_targets_are_what_follows():
 
 
 @torch.no_grad()
-def test_a_token_sees_its_own_example_and_a_reading_the_context_before_its_gap():
+def test_a_token_sees_its_own_example_and_a_gap_the_context_before_it():
     network, made = random_network(), batch()
 
     def hidden(changed: Contexts) -> torch.Tensor:
@@ -280,16 +280,16 @@ def test_a_token_sees_its_own_example_and_a_reading_the_context_before_its_gap()
     elsewhere[row, ~own] = 20
     assert torch.equal(hidden(replace(made, ids=elsewhere))[row, own], before[row, own])
     cut = int(made.seen[row, place])
-    for of_reading in (place, place + 1, place + 3):
-        read = made.reading[row] == made.reading[row, of_reading]
+    for of_gap in (place, place + 1, place + 3):
+        read = made.gap[row] == made.gap[row, of_gap]
         slots = torch.arange(made.ids.shape[1])
         unseen = made.ids.clone()
-        unseen[row, own & (slots >= cut) & ~(read & (slots <= of_reading))] = 20
-        assert torch.equal(hidden(replace(made, ids=unseen))[row, of_reading], before[row, of_reading])
-        for seen in (cut - 1, of_reading - 1):
+        unseen[row, own & (slots >= cut) & ~(read & (slots <= of_gap))] = 20
+        assert torch.equal(hidden(replace(made, ids=unseen))[row, of_gap], before[row, of_gap])
+        for seen in (cut - 1, of_gap - 1):
             changed = made.ids.clone()
             changed[row, seen] = 20
-            assert not torch.equal(hidden(replace(made, ids=changed))[row, of_reading], before[row, of_reading])
+            assert not torch.equal(hidden(replace(made, ids=changed))[row, of_gap], before[row, of_gap])
 
 
 def test_rows_side_by_side_lose_what_they_lose_alone():

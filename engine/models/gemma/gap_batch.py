@@ -1,4 +1,4 @@
-"""How the causal encoder reads a gap after a context: see engine.models.prompts.layout."""
+"""The tokens that the causal encoder reads of a gap after a context: see engine.models.prompts.layout."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from engine.models.base import DraftTree
 from engine.models.drafts import check_path, depths
 from engine.models.kv_cache import EncodedContext, KeyValues
 from engine.models.network import bias
-from engine.models.prompts.layout import question, reading
+from engine.models.prompts.layout import gap_tokens, question
 
 NOTHING = DraftTree(ids=(), parents=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class GapBatch:
     """Tokens after a context that no later text sees: the text after the gap and the question for its width, where that
     is asked; then for each of several texts the context's last token once more, and the text."""
 
@@ -32,11 +32,11 @@ class Reading:
     """Drafts after the last text; they are the last tokens here."""
 
     @classmethod
-    def of(cls, known: EncodedContext, pinned: Sequence[int] | None, texts: Sequence[Sequence[int]]) -> Reading:
-        """A reading of texts. `pinned`: the text after the gap; None: the width is not asked for."""
+    def of(cls, known: EncodedContext, pinned: Sequence[int] | None, texts: Sequence[Sequence[int]]) -> GapBatch:
+        """A batch of texts. `pinned`: the text after the gap; None: the width is not asked for."""
         last, length = known.store.ids[known.length - 1], known.length
         query = [] if pinned is None else question(pinned, length)
-        parts = [query, *(reading(text, last, length) for text in texts)]
+        parts = [query, *(gap_tokens(text, last, length) for text in texts)]
         ids, positions = zip(*(each for part in parts for each in part), strict=True)
         numbers = tuple(number for number, part in enumerate(parts) for _ in part)
         return cls(length=length, ids=ids, positions=positions, texts=numbers)
@@ -46,7 +46,7 @@ class Reading:
         """The place of the question in `ids`; -1: there is none."""
         return self.texts.count(0) - 1
 
-    def with_tokens(self, tokens: Sequence[int]) -> Reading:
+    def with_tokens(self, tokens: Sequence[int]) -> GapBatch:
         """The same with more tokens of the last text."""
         first, number, count = self.positions[-1] + 1, self.texts[-1], len(tokens)
         return replace(
@@ -56,7 +56,7 @@ class Reading:
             texts=(*self.texts, *[number] * count),
         )
 
-    def with_tree(self, tree: DraftTree) -> Reading:
+    def with_tree(self, tree: DraftTree) -> GapBatch:
         """The same with drafts after the last text."""
         number, last = self.texts[-1], self.positions[-1]
         return replace(
@@ -90,12 +90,12 @@ class Reading:
 class GapText:
     """A text that is being written in a gap."""
 
-    reading: Reading
-    """The reading, which has this text alone."""
+    batch: GapBatch
+    """The batch of this text alone."""
     store: KeyValues
     """Its own store, with keys and values of the context."""
     read: int = 0
-    """Tokens of the reading that are in the store."""
+    """Tokens of the batch that are in the store."""
     last: Tensor | None = None
     """State [1, E] of the last token, if known."""
     checked: tuple[DraftTree, Tensor] = (NOTHING, torch.empty(0))
@@ -104,7 +104,7 @@ class GapText:
     @property
     def written(self) -> tuple[int, ...]:
         # The first token of the text is the last of the context.
-        return self.reading.ids[self.reading.texts.index(1) + 1 :]
+        return self.batch.ids[self.batch.texts.index(1) + 1 :]
 
     @property
     def is_read(self) -> bool:
@@ -120,30 +120,30 @@ class GapText:
         check_path(tree, path)
         if not path:
             return self
-        start = self.reading.length + len(self.reading.ids)
+        start = self.batch.length + len(self.batch.ids)
         self.store.move(start, [start + at for at in path])
-        reading = self.reading.with_tokens([tree.ids[at] for at in path])
-        return GapText(reading=reading, store=self.store, read=len(reading.ids), last=hidden[path[-1]][None])
+        batch = self.batch.with_tokens([tree.ids[at] for at in path])
+        return GapText(batch=batch, store=self.store, read=len(batch.ids), last=hidden[path[-1]][None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """A computed reading, from any of whose texts decoding can go on."""
+class ScoredBatch:
+    """A computed batch, from any of whose texts decoding can go on."""
 
     context: list[int]
-    reading: Reading
+    batch: GapBatch
     kept: list[tuple[Tensor, Tensor]]
     """Keys and values [1, K, T, D] of each layer."""
     hidden: Tensor
     """States [1, T, E] of its texts."""
 
-    def places(self, context: Sequence[int], begun: Reading) -> list[int] | None:
-        """The places of `begun`, which has one text, in this reading; None where it is not in it."""
-        texts, count = self.reading.texts, len(begun.ids)
+    def places(self, context: Sequence[int], begun: GapBatch) -> list[int] | None:
+        """The places of `begun`, which has one text, in this batch; None where it is not in it."""
+        texts, count = self.batch.texts, len(begun.ids)
         if self.context != context:
             return None
         for number in range(1, texts[-1] + 1):
             places = [at for at, text in enumerate(texts) if text in (0, number)][:count]
-            if tuple(self.reading.ids[at] for at in places) == begun.ids:
+            if tuple(self.batch.ids[at] for at in places) == begun.ids:
                 return places
         return None
