@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,12 +49,8 @@ def _pull_coder(coder: PublishedCoder, file: Path | None) -> None:
     from engine.models.checkpoints.fetching import copy_in, fetch, needed_nbytes
 
     click.echo(f"{coder.name}: {decimal_bytes(needed_nbytes(coder))} to download. Licence: {coder.licence}.")
-    with _progress(coder.nbytes) as show:
-        try:
-            fetched = fetch(coder, show) if file is None else copy_in(coder, file, show)
-        except KeyboardInterrupt:
-            click.echo(f"\nStopped. `dg-lsp pull {coder.name}` continues from here.", err=True)
-            raise
+    with _progress(coder.name, coder.nbytes) as show:
+        fetched = fetch(coder, show) if file is None else copy_in(coder, file, show)
     click.echo(f"{fetched.path}, from {fetched.source}; its SHA-256 is the publisher's.")
 
 
@@ -71,20 +67,28 @@ def _pull_from_hub(model: str) -> None:
     if released is not None:
         click.echo(f"On a GPU: {released.memory.summary()}.")
         click.echo(f"Licence: {released.licence}. Good for {released.good_for}.")
-    download(plan)
+    with _progress(model, sum(each.nbytes for each in plan.gguf)) as show:
+        download(plan, show)
 
 
 @contextmanager
-def _progress(total: int) -> Generator[Callable[[int], None]]:
+def _progress(model: str, total: int) -> Generator[Callable[[int], None]]:
     """Shows how many of `total` bytes are there: a bar on a terminal, else a line a second at most."""
-    if not sys.stderr.isatty():
-        yield _lines(total)
-        return
+    try:
+        with _bar(total) if sys.stderr.isatty() else nullcontext(_lines(total)) as show:
+            yield show
+    except KeyboardInterrupt:
+        click.echo(f"\nStopped. `dg-lsp pull {model}` continues from here.", err=True)
+        raise
+
+
+@contextmanager
+def _bar(total: int) -> Generator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
     columns = BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not total) as progress:
         task = progress.add_task("", total=total)
         yield lambda nbytes: progress.update(task, completed=nbytes)
 

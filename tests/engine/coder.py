@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 MARKERS = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>", "<|file_sep|>")
+REPOSITORY = (*MARKERS, "<|repo_name|>")
 MERGES = ("r e", "t u", "re tu", "r n", "retu rn", "Ġ Ġ", "ĠĠ Ġ", "Ċ ĠĠĠ", ") Ċ", "Ġ =")
 
 
@@ -42,13 +44,22 @@ def open_coder(path: Path, dtype: torch.dtype | None = None) -> Coder:
 
 
 def write_coder(
-    path: Path, seed: int = 0, layers: int = 2, hidden: int = 32, tied: bool = True, repository: bool = False
+    path: Path,
+    seed: int = 0,
+    layers: int = 2,
+    hidden: int = 32,
+    tied: bool = True,
+    markers: Sequence[str] = MARKERS,
+    tokenizer: str = "qwen2",
+    begin: str = "",
 ) -> Path:
-    """A file of the class `qwen2`, with byte tokens, a few merges and the markers of fill-in-the-middle, on demand
-    with the one of a repository."""
-    markers = (*MARKERS, "<|repo_name|>") if repository else MARKERS
+    """A file of the class `qwen2`, with byte tokens, a few merges and markers; `begin`: the one that a text begins
+    with. `tokenizer`: how it splits a text before merges, or "llama" for SentencePiece without merges."""
     rng = np.random.default_rng(seed)
-    tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(merge.replace(" ", "") for merge in MERGES), *markers]
+    letters = [f"<0x{byte:02X}>" for byte in range(256)]
+    if tokenizer != "llama":
+        letters = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(merge.replace(" ", "") for merge in MERGES)]
+    tokens = [*letters, *markers]
     inner, heads, kv_heads = 2 * hidden, 4, 2
     width = hidden // heads * kv_heads
     writer = gguf.GGUFWriter(path, "qwen2")
@@ -60,11 +71,18 @@ def write_coder(
     writer.add_head_count_kv(kv_heads)
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_rope_freq_base(10000.0)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("qwen2")
     writer.add_token_list(tokens)
-    writer.add_token_merges(MERGES)
-    writer.add_token_types([3 if token in markers else 1 for token in tokens])
+    if tokenizer == "llama":
+        writer.add_tokenizer_model("llama")
+        writer.add_token_scores([0.0] * len(tokens))
+    else:
+        writer.add_tokenizer_model("gpt2")
+        writer.add_tokenizer_pre(tokenizer)
+        writer.add_token_merges(MERGES)
+    if begin:
+        writer.add_bos_token_id(tokens.index(begin))
+    usual = gguf.TokenType.BYTE if tokenizer == "llama" else gguf.TokenType.NORMAL
+    writer.add_token_types([gguf.TokenType.CONTROL if token in markers else usual for token in tokens])
 
     def add(name: str, *shape: int, around: float = 0.0) -> None:
         scale = 0.02 if around else 1 / np.sqrt(shape[-1])

@@ -27,6 +27,8 @@ class Hub:
         """Files that answer with status 500."""
         self.cut_once: set[str] = set()
         """Files whose first download breaks off in the middle."""
+        self.sends_parts = True
+        """Whether a request for a part of a file is answered by that part."""
         self.downloads: Counter[str] = Counter()
         self.ranges: list[str] = []
         self.headers: dict[str, str] = {}
@@ -129,29 +131,31 @@ class _Handler(BaseHTTPRequestHandler):
         if body and file.name in self.hub.broken:
             return self.refuse(500, "")
         content = file.read_bytes()
-        start = 0
-        asked = self.headers.get("Range", "")
+        start, end = 0, len(content)
+        asked = self.headers.get("Range", "") if self.hub.sends_parts else ""
         if asked:
             self.hub.ranges.append(f"{file.name} {asked}")
-            start = int(asked.removeprefix("bytes=").partition("-")[0])
+            first, _, last = asked.removeprefix("bytes=").partition("-")
+            start, end = int(first), min(end, int(last or end) + 1)
         self.send_response(206 if asked else 200)
-        about = {"X-Repo-Commit": self.hub.commit, "ETag": f'"{hashlib.sha1(content).hexdigest()}"'}
+        kind = hashlib.sha256 if file.suffix == ".gguf" else hashlib.sha1  # as large files have it, and small ones
+        about = {"X-Repo-Commit": self.hub.commit, "ETag": f'"{kind(content).hexdigest()}"'}
         for name, value in {**about, **self.hub.headers}.items():
             self.send_header(name, value)
         self.send_header("Accept-Ranges", "bytes")
-        self.send_header("Content-Length", str(len(content) - start))
+        self.send_header("Content-Length", str(end - start))
         if asked:
-            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+            self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(content)}")
         self.end_headers()
         if not body:
             return None
         self.hub.downloads[file.name] += 1
-        if file.name in self.hub.cut_once:
+        if file.name in self.hub.cut_once and not asked.partition("-")[2]:
             self.hub.cut_once.remove(file.name)
             self.wfile.write(content[start : len(content) // 2])
             self.wfile.flush()
             self.connection.close()
             self.close_connection = True
         else:
-            self.wfile.write(content[start:])
+            self.wfile.write(content[start:end])
         return None

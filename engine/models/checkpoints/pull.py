@@ -17,8 +17,10 @@ from huggingface_hub import (
     HfApi,
     ModelInfo,
     constants,
+    get_hf_file_metadata,
     get_session,
     hf_hub_download,
+    hf_hub_url,
     set_client_factory,
     try_to_load_from_cache,
 )
@@ -31,10 +33,12 @@ from huggingface_hub.errors import (
 
 from engine.common.errors import EngineError, ModelError
 from engine.common.sizes import decimal_bytes
-from engine.models.checkpoints.catalog import chosen_gguf, find, is_hub_id, tagged
-from engine.models.checkpoints.coders import CODERS
-from engine.models.checkpoints.directory import Checkpoint, read_json
-from engine.models.checkpoints.gguf import SUFFIX
+from engine.models.checkpoints.catalog import chosen_gguf, find, hub_folder, is_hub_id, tagged
+from engine.models.checkpoints.checkpoint import checkpoint_of_gguf
+from engine.models.checkpoints.coders import CODERS, PublishedFile
+from engine.models.checkpoints.directory import Checkpoint, loading, read_json
+from engine.models.checkpoints.fetching import OnProgress, fetch, needed_nbytes, remote_header
+from engine.models.checkpoints.gguf import SUFFIX, joined
 from engine.models.checkpoints.packed import layout_of
 from engine.models.registry import family_of_type
 
@@ -42,7 +46,7 @@ PATTERNS = ("*.safetensors", "*.json", "*.jinja", "tokenizer.model", "merges.txt
 """Files that are downloaded, from the top folder only: other folders hold variants for other programs."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """Names of files that are accepted; other characters can make a pattern, or a path on some system."""
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_COMMIT, _SHA256 = re.compile(r"[0-9a-f]{40}"), re.compile(r"[0-9a-f]{64}")
 _TAG = re.compile(r'(?:W/)?"?[A-Za-z0-9][A-Za-z0-9_.-]*"?')
 _BECOME_PATHS = {"X-Repo-Commit": _COMMIT, "ETag": _TAG, "X-Linked-ETag": _TAG}
 """Headers that the Hub's library makes paths of, and the form that each must have."""
@@ -61,8 +65,10 @@ class Plan:
     """The name to request it by from now on: the Hub id, with what selects one of its files."""
     commit: str
     files: tuple[str, ...]
+    gguf: tuple[PublishedFile, ...]
+    """Of these the GGUF files that are missing and whose SHA-256 the Hub names."""
     download_nbytes: int
-    """Bytes to download, without files in the cache."""
+    """Bytes to download, without what the cache has of them."""
     weights_nbytes: int
     """About the bytes of the weights in memory, in their stored format."""
     free_nbytes: int
@@ -84,20 +90,26 @@ def plan_pull(name: str) -> Plan:
     if not _COMMIT.fullmatch(commit):
         raise EngineError(_nonsense("commit", commit))
     missing = [file for file in sizes if not isinstance(try_to_load_from_cache(hub_id, file, revision=commit), str)]
+    with _hub_errors(hub_id):
+        gguf = _published(name, commit, {file: sizes[file] for file in missing if file.endswith(SUFFIX)})
+    held = sum(each.nbytes - needed_nbytes(each, _blob(each)) for each in gguf)
+    if not held and sum(each.nbytes for each in gguf) == weights_nbytes:
+        _check_headers(name, gguf, weights_nbytes)
     return Plan(
         hub_id=hub_id,
         name=name,
         commit=commit,
         files=tuple(sizes),
-        download_nbytes=sum(sizes[file] for file in missing),
+        gguf=gguf,
+        download_nbytes=sum(sizes[file] for file in missing) - held,
         weights_nbytes=weights_nbytes,
         free_nbytes=shutil.disk_usage(_existing(Path(constants.HF_HUB_CACHE))).free,
     )
 
 
-def pull(plan: Plan) -> Checkpoint:
-    """Download what is missing, with a progress bar. A broken connection is resumed; files that were finished before an
-    interruption are not downloaded again.
+def pull(plan: Plan, on_progress: OnProgress = lambda nbytes: None) -> Checkpoint:
+    """Download what is missing: GGUF files resumed and reported to `on_progress`, others by the Hub's library, which
+    shows a bar of its own and keeps no part of a file over an interruption.
 
     Raises EngineError where disk or network fail, ModelError for weights in an unknown format (before the download),
     and where the download is not a model.
@@ -112,6 +124,10 @@ def pull(plan: Plan) -> Checkpoint:
         if "config.json" in plan.files:
             config = Path(hf_hub_download(plan.hub_id, "config.json"))
             layout_of(read_json(config, plan.hub_id), plan.hub_id)
+        before = 0
+        for each in plan.gguf:
+            fetch(each, lambda nbytes, before=before: on_progress(before + nbytes), _blob(each))
+            before += each.nbytes
         # By branch, so that the cache knows the model by its id alone afterwards.
         tasks = [pool.submit(hf_hub_download, plan.hub_id, name) for name in plan.files]
         try:
@@ -122,6 +138,30 @@ def pull(plan: Plan) -> Checkpoint:
     if folders != {plan.commit}:
         raise EngineError(f"{plan.hub_id} changed on the Hub meanwhile: run `dg-lsp pull {plan.hub_id}` again.")
     return find(plan.name)
+
+
+def _published(name: str, commit: str, sizes: Mapping[str, int]) -> tuple[PublishedFile, ...]:
+    """What the Hub says of these files, without those whose SHA-256 it does not name."""
+    hub_id, _ = tagged(name)
+    tags = {file: get_hf_file_metadata(hf_hub_url(hub_id, file, revision=commit)).etag or "" for file in sizes}
+    return tuple(
+        PublishedFile(name=name, file=file, hub_id=hub_id, revision=commit, nbytes=sizes[file], sha256=tag)
+        for file, tag in tags.items()
+        if _SHA256.fullmatch(tag)
+    )
+
+
+def _blob(published: PublishedFile) -> Path:
+    """Where the Hub's library looks for a file before it downloads it."""
+    return hub_folder(published.hub_id) / "blobs" / published.sha256
+
+
+def _check_headers(name: str, gguf: tuple[PublishedFile, ...], nbytes: int) -> None:
+    """Check what can be known before gigabytes are downloaded. Raises ModelError as opening the model does."""
+    with loading(name):
+        headers = [header for each in gguf if (header := remote_header(each)) is not None]
+        if len(headers) == len(gguf):
+            checkpoint_of_gguf(joined(headers), name, nbytes)
 
 
 def _distrust_headers() -> None:

