@@ -56,7 +56,7 @@ class Gap:
     committed: list[int] = field(default_factory=list)
     """Tokens of canvases that are done, for a gap longer than one."""
     predicted_widths: Mapping[int, float] = field(default_factory=dict[int, float])
-    """How likely the model says each width is that it tells apart; empty where it was not asked."""
+    """The probability of each width that the model distinguishes; empty where it predicted none."""
     steps: int = 0
     """Each is a forward pass."""
     written: int = 0

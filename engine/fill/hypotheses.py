@@ -33,7 +33,7 @@ class Hypothesis:
     """One for each of `ids`."""
     syntax: Syntax = "unchecked"
     after: tuple[float, ...] = ()
-    """How sure the canvas is of each of the first SCORED_SUFFIX tokens of the suffix, where that was asked."""
+    """How sure the canvas is of each of the first SCORED_SUFFIX tokens of the suffix, if it has it."""
     swallowed: int = 0
     """Characters after the gap that it takes the place of."""
     whole: bool = True

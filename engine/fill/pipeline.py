@@ -55,7 +55,7 @@ class Parts:
 
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {
-    "asked": predicted,
+    "predicted": predicted,
     "slack": slack,
     "discover": discover,
     "expand": expand,

@@ -50,7 +50,7 @@ def standing(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
     # Not the mean, for which a long run of easy tokens is better than a short answer that is right.
     ends = (ENDS - 1) * score[-1] if len(score) > len(hypothesis.ids) and gap.model.info.end_id is not None else 0.0
     tokens, widths = len(gap.committed) + len(hypothesis.ids), gap.predicted_widths
-    # Of the width that so many tokens have, where the model was asked.
+    # The probability of the narrowest width that holds so many tokens, where the model predicted widths.
     likely = next((likely for width, likely in widths.items() if width >= tokens), 0.0) if widths else 1.0
     return sum(score) + ends + fitting(likely) + NATS * hypothesis.likeness - hypothesis.handicap
 

@@ -29,7 +29,9 @@ _ROWS = 12
 _BODY = Path(__file__).with_name("card.md")
 
 
-def export(state: TrainingState, recipe: Recipe, tokenizer: Path, out: Path, length: LengthStrategy = "asked") -> None:
+def export(
+    state: TrainingState, recipe: Recipe, tokenizer: Path, out: Path, length: LengthStrategy = "predicted"
+) -> None:
     """Write config, weights in bfloat16, tokenizer and metadata into the directory `out`, which is made."""
     out.mkdir(parents=True, exist_ok=True)
     # A copy: a run may go on after an export.

@@ -46,7 +46,7 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
     """The recipe that fits how a model with this `dg_lsp.json` is served, over so many context tokens."""
     own = metadata.get("layout") == "tokens"
     # Another one's prompt holds all of the suffix, as far as it is read.
-    pinned, predicts = metadata.get("pinned") if own else CHAT_PINNED, info.length == "asked"
+    pinned, predicts = metadata.get("pinned") if own else CHAT_PINNED, info.length == "predicted"
     width = min(_WIDTH, info.context_limit)
     return Recipe(
         shape=Shape(vocab=info.noise.vocab_size, canvas=info.canvas_length),
@@ -59,7 +59,7 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
         function_share=0.0,
         whole_rows=True,
         canvas_share=0.5,
-        # A model that is asked for widths and ends ranks what it fills by them, too.
+        # A model that predicts widths and ends ranks what it fills by them, too.
         next_token_weight=1.0 if predicts else 0.3,
         gap_weight=_GAPS,
         end_weight=_ENDS,
@@ -119,7 +119,7 @@ class Lessons:
     def batch(self, step: int, split: Split = "train") -> Canvases:
         made = self.source.batch(step, 0, split)
         assert isinstance(made, Canvases)
-        # What is asked after a gap, whether it ends and how wide it is, came with the repeated suffix.
+        # Predictions of a gap's end and width came with the repeated suffix.
         return made if self.recipe.repeated else unasked(made)
 
 

@@ -43,10 +43,10 @@ class Suspects:
         found = self._find(text, language)
         return found is not None and found.aside_until > self._clock()
 
-    def budget_ms(self, text: str, language: str, asked_ms: float) -> float:
+    def budget_ms(self, text: str, language: str, usual_ms: float) -> float:
         """Time for a document in milliseconds: half as much each time that it was not enough."""
         found = self._find(text, language)
-        return max(min(asked_ms, _LEAST_MS), asked_ms / 2**found.out_of_time) if found else asked_ms
+        return max(min(usual_ms, _LEAST_MS), usual_ms / 2**found.out_of_time) if found else usual_ms
 
     def accuse(self, text: str, language: str) -> bool:
         """Note that a process died over a document; returns whether it is now set aside."""

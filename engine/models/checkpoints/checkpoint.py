@@ -69,6 +69,8 @@ def _checkpoint(files: Files, family: Family, tensors: tuple[TensorHeader, ...],
     name, layers = files.name, family.layers(files)
     _check_layers(layers, tensors, f"{'header' if files.fields else 'config.json'} of {name}")
     length = files.metadata.get("length") or family.length(files)
+    if length == "asked":
+        length = "predicted"  # as exported models said it earlier
     if length not in get_args(LengthStrategy):
         raise ModelError(
             f"{name} says its length strategy is {length!r}: use one of {', '.join(get_args(LengthStrategy))}."

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 Size = Annotated[int, Meta(ge=1, le=1 << 40)]
 Positive = Annotated[float, Meta(gt=0, le=1e12)]
 """A positive number in a file: no bool, no string, no NaN."""
-LengthStrategy = Literal["asked", "slack", "discover", "expand", "calibrated", "causal"]
+LengthStrategy = Literal["predicted", "slack", "discover", "expand", "calibrated", "causal"]
 """How the width of a gap is found: see engine.fill.lengths."""
 METADATA_FILE = "dg_lsp.json"
 """The file with what authors tell dg-lsp beyond config.json; released checkpoints have none."""

@@ -19,8 +19,8 @@ NOTHING = DraftTree(ids=(), parents=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapBatch:
-    """Tokens after a context that no later text sees: the text after the gap and the question for its width, where that
-    is asked; then for each of several texts the context's last token once more, and the text."""
+    """Tokens after a context that no later text sees: the text after the gap and the question for its width, if there
+    is one; then for each of several texts the context's last token once more, and the text."""
 
     length: int
     """Tokens of context."""
@@ -33,7 +33,7 @@ class GapBatch:
 
     @classmethod
     def of(cls, known: EncodedContext, pinned: Sequence[int] | None, texts: Sequence[Sequence[int]]) -> GapBatch:
-        """A batch of texts. `pinned`: the text after the gap; None: the width is not asked for."""
+        """A batch of texts. `pinned`: the text after the gap; None: no question for the width."""
         last, length = known.store.ids[known.length - 1], known.length
         query = [] if pinned is None else question(pinned, length)
         parts = [query, *(gap_tokens(text, last, length) for text in texts)]

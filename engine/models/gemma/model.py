@@ -323,7 +323,7 @@ def _info(checkpoint: Checkpoint, placement: Placement, config: GemmaConfig, voc
         canvas_length=config.canvas_length,
         widths=tuple(metadata.get("widths", _DISCOVER_WIDTHS)),
         runs_on=metadata.get("runs_on", False),
-        end_id=END if checkpoint.length == "asked" else None,
+        end_id=END if checkpoint.length == "predicted" else None,
         context_limit=metadata.get("context", placement.context),
         instructions=metadata.get("layout") != "tokens",
         threshold=metadata.get("threshold"),

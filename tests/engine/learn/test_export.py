@@ -134,8 +134,8 @@ def test_the_card_tells_how_losses_fell():
 @pytest.fixture(scope="module")
 def asked(trained: tuple[TrainingState, Path], tmp_path_factory: pytest.TempPathFactory) -> DiffusionGemma:
     """The same weights, asked for widths, in float32 as they were trained."""
-    folder = tmp_path_factory.mktemp("asked")
-    export(trained[0], dataclasses.replace(tiny(), edit_share=0.1), toy_corpus() / "tokenizer", folder, "asked")
+    folder = tmp_path_factory.mktemp("predicted")
+    export(trained[0], dataclasses.replace(tiny(), edit_share=0.1), toy_corpus() / "tokenizer", folder, "predicted")
     with pytest.MonkeyPatch.context() as patch:
         choose(patch)
         model = load(str(folder), "cpu").model

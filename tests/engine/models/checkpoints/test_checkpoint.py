@@ -101,6 +101,7 @@ def test_an_encoder_that_is_stored_twice_counts_once(changeable: Path):
     assert read_checkpoint(changeable, "tiny").parameters == before
 
 
-def test_facts_beside_the_weights_name_the_length_strategy(changeable: Path):
-    (changeable / "dg_lsp.json").write_text('{"length": "slack"}')
-    assert read_checkpoint(changeable, "tiny").length == "slack"
+@pytest.mark.parametrize(("said", "length"), [("slack", "slack"), ("predicted", "predicted"), ("asked", "predicted")])
+def test_facts_beside_the_weights_name_the_length_strategy(changeable: Path, said: str, length: str):
+    (changeable / "dg_lsp.json").write_text(json.dumps({"length": said}))
+    assert read_checkpoint(changeable, "tiny").length == length
