@@ -41,7 +41,7 @@ _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|\d++))+$")
 """Endings of copies; a copy of a secret is a secret."""
 
 _IN_GIT = re.compile(r"(?P<tree>.*?)/\.git/+(?:[^/]*:/*|[^/]+/+)(?P<file>.+)", re.DOTALL)
-_BEHIND_PATH = re.compile(r"[?#].*", re.DOTALL)
+_AFTER_PATH = re.compile(r"[?#].*", re.DOTALL)
 _secrets = Patterns(Path(__file__).with_name("secrets.dgignore").read_text(encoding="utf-8").splitlines())
 
 
@@ -244,7 +244,7 @@ def place_of(uri: str) -> Path | None:
     """The path of a document's file, for any URI scheme: version control names older texts of a file, and they are
     excluded with it. None where the URI names no path."""
     scheme, _, rest = uri.partition(":")
-    scheme, rest = scheme.lower(), _BEHIND_PATH.sub("", rest)
+    scheme, rest = scheme.lower(), _AFTER_PATH.sub("", rest)
     authority = rest[2:].partition("/")[0] if rest.startswith("//") and scheme not in _FILE_SCHEMES else ""
     if authority and not scheme.startswith("git"):
         return None  # A file on another machine; in git's schemes that part may be anything.

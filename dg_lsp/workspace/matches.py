@@ -37,7 +37,7 @@ LEFT_TOKENS, RIGHT_TOKENS = 16, 12
 EQUAL, EQUAL_NAME, OTHER_NAME, CONTRADICTED, FARTHER = 1.0, 1.5, 0.4, -0.2, -0.02
 _AROUND_CHARS = 1500
 _LEFT_CHARS, _RIGHT_CHARS = 120, 480
-_BEHIND_LINE = 3
+_AFTER_LINE = 3
 """Lines that have to agree after a gap that ends on its line."""
 _PIECE = re.compile(r"[ \t]*(?:\w+|\n\s*|\S)")
 """A token and the space before it; line breaks and the indent after them are one token."""
@@ -111,7 +111,7 @@ def look_up(
         before_s, at_s = at_s, time.thread_time()
         if rank and 2 * at_s - before_s - began_s > within_s:
             break
-        place = index.place(line, _BEHIND_LINE if single_line else REACH_LINES)
+        place = index.place(line, _AFTER_LINE if single_line else REACH_LINES)
         for found in _found_at(gap, place) if place else ():
             if name == found.name and found.number <= end and number <= found.number + found.text.count("\n"):
                 continue

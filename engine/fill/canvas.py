@@ -29,7 +29,7 @@ class Canvas:
     known: Tensor
     """Pinned, or accepted for good."""
     accepted: Tensor
-    """Taken in the last step."""
+    """Accepted in the last step."""
     best: Tensor
     """The answer as it stands: accepted tokens, the model's first choice elsewhere."""
     confidence: Tensor
@@ -43,11 +43,11 @@ class Canvas:
     step: int = 0
     """Steps done."""
     choices: Sequence[Mapping[int, float]] = ()
-    """Where it was denoised elsewhere and that was asked for: the likeliest tokens with their log-probabilities, of the
-    positions that were open, row by row."""
+    """The likeliest tokens of each position that was open, with log-probabilities, row by row, where a server denoised
+    the canvas and was requested to send them."""
 
-    def taken(self, row: int, position: int) -> int | None:
-        """The tokens that were accepted for good, [B, L]; None for pinned, open and absent positions."""
+    def accepted_token(self, row: int, position: int) -> int | None:
+        """The token that was accepted for good there; None for a pinned, an open or no position."""
         there = position < self.lengths[row] and bool(self.known[row, position] & ~self.pinned[row, position])
         return int(self.ids[row, position]) if there else None
 

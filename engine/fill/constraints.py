@@ -77,22 +77,22 @@ def forbid_in(rows: Sequence[int], token: int) -> Constrain:
     return constrain
 
 
-Taken = Callable[[int, int], int | None]
+AcceptedToken = Callable[[int, int], int | None]
 """(row, position) -> the token that was accepted there; None for a pinned, an open or no position."""
 
 
 def begin_with(
-    head: str, vocabulary: Vocabulary, *, one_line: bool = False, taken: Taken = lambda row, position: None
+    head: str, vocabulary: Vocabulary, *, one_line: bool = False, accepted: AcceptedToken = lambda row, position: None
 ) -> Constrain:
     """The first positions of a gap spell `head`, unless one is pinned; what comes after it is free.
 
     A token shorter than what is left of `head` leaves the rest to the next position. With `one_line` no line breaks
-    but those of `head` enter the gap. What is `taken` already spells its part of `head`.
+    but those of `head` enter the gap. What is `accepted` already spells its part of `head`.
     """
     breaks = torch.tensor(vocabulary.line_breaks if one_line else (), dtype=torch.int64)
 
-    def accepted(row: int, position: int) -> bytes:
-        token = taken(row, position)
+    def spelled_at(row: int, position: int) -> bytes:
+        token = accepted(row, position)
         return b"" if token is None else vocabulary.bytes[token]
 
     def constrain(bans: Bans, logits: Logits, places: Tensor) -> None:
@@ -102,9 +102,9 @@ def begin_with(
             left, position = head.encode(), 0
             while left:
                 if (at := at_place.get((row, position))) is None:
-                    spelled = accepted(row, position)
+                    spelled = spelled_at(row, position)
                 else:
-                    spelling = _spelling(vocabulary, left, accepted(row, position + 1), one_line)
+                    spelling = _spelling(vocabulary, left, spelled_at(row, position + 1), one_line)
                     allowed = bans.allowed(spelling, at)
                     if not len(allowed):
                         break  # nothing that may stand here spells it: the answer will be dropped

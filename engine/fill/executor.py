@@ -81,7 +81,7 @@ def _driven(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | 
 def filled_by(
     model: Model, candidates: Sequence[Candidate], *, forwards: int, ms: Timings, width: int | None = None, **more: Any
 ) -> Filled:
-    """A model's answer. Where no width is told it is the first candidate's, and each pass is a step; `more`: other
+    """A model's answer. Where no width is given it is the first candidate's, and each pass is a step; `more`: other
     fields of `Filled`."""
     first = candidates[0].tokens if candidates else 0
     told = {"width": first if width is None else width, "steps": forwards, **more}

@@ -12,7 +12,7 @@ from torch import Tensor
 from engine.common.request import Cell, Draft, FillRequest
 from engine.common.sequences import common_head
 from engine.fill.canvas import Canvas, new_canvas, seed
-from engine.fill.constraints import Bans, Constrain, Taken, begin_with, forbid, forbid_in, in_turn
+from engine.fill.constraints import AcceptedToken, Bans, Constrain, begin_with, forbid, forbid_in, in_turn
 from engine.fill.deadline import Deadline
 from engine.fill.denoise import Denoising, denoise
 from engine.fill.distributions import Distributions, look
@@ -173,8 +173,8 @@ class Gap:
     def look(
         self, canvas: Canvas, constrain: Constrain, *, widths: Sequence[int], top: int = 0
     ) -> Generator[Step, Logits, tuple[Logits, Distributions]]:
-        """A first step at which nothing is taken: what the model says of each open position, before and after what may
-        not stand there is taken out. `top`: as many of the likeliest tokens, too."""
+        """A first step that accepts nothing: the logits of the open positions, and the distributions of the tokens that
+        may stand there. `top`: the number of likeliest tokens in these."""
         self.deadline.step_begins()
         logits = yield Step(
             rows=Rows(
@@ -250,20 +250,20 @@ class Gap:
     def constrain(self, canvas: Canvas, *, slack: bool, full: Sequence[int] = ()) -> Constrain:
         """What may not enter the gaps of a canvas; `slack`: unused slots may, but in the rows `full`."""
         pad = self.model.info.pad_id
-        constraints = self.constraints(slack=slack, taken=canvas.taken)
+        constraints = self.constraints(slack=slack, accepted=canvas.accepted_token)
         return in_turn(*constraints, *([end_once(canvas, pad), forbid_in(full, pad)] if slack else []))
 
     def constraints(
-        self, *, slack: bool, requests: Sequence[int] = (), taken: Taken = lambda row, position: None
+        self, *, slack: bool, requests: Sequence[int] = (), accepted: AcceptedToken = lambda row, position: None
     ) -> list[Constrain]:
         """What may enter the gap: text, with `slack` what pads unused slots, and `requests` about slots; beside what is
-        `taken` already."""
+        `accepted` already."""
         info = self.model.info
         banned = [*({*info.forbidden_ids, info.pad_id} - {*requests, *([info.pad_id] if slack else [])})]
         if self.prompt.head and not self.committed:
             # At the margin the head itself is a line break.
             spelled = begin_with(
-                self.prompt.head, self.model.vocabulary, one_line=self.request.single_line, taken=taken
+                self.prompt.head, self.model.vocabulary, one_line=self.request.single_line, accepted=accepted
             )
             return [forbid(banned), spelled]
         return [forbid([*banned, *self.line_breaks])]

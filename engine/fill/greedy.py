@@ -40,12 +40,12 @@ class Said:
 def likeliest_other(found: Sequence[Said], may: Callable[[int, int, int], bool]) -> Said | None:
     """How the likeliest text begins that was not said yet; None where there is none. `may`: whether text number N may
     have at a place the other token (its id)."""
-    taken = {tuple(said.ids[: at + 1]) for said in found for at in range(len(said.ids))}
+    said_already = {tuple(said.ids[: at + 1]) for said in found for at in range(len(said.ids))}
     best, way = -math.inf, None
     for number, said in enumerate(found):
         before = 0.0
         for at, (log, token) in enumerate(said.others):
-            if before + log > best and (*said.ids[:at], token) not in taken and may(number, at, token):
+            if before + log > best and (*said.ids[:at], token) not in said_already and may(number, at, token):
                 best, way = before + log, (said, at)
             before += said.logs[at]
     return way and way[0].otherwise(way[1])

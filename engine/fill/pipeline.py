@@ -47,7 +47,7 @@ class Parts:
     """Draft by a canvas in each pass that checks, of a model that has any. On a processor that saves a pass in nine and
     costs more than that."""
     strategy: Strategy | None = None
-    """Fills the gap; None: the model's own, or the width that is told."""
+    """Fills the gap; None: the model's own, or the given width."""
     sampling: Sampling | None = None
     """None: the model's own."""
     sure: float = 0.9

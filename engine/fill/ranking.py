@@ -9,16 +9,16 @@ from dataclasses import replace
 from engine.common.request import Candidate
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import Hypothesis, offsets
-from engine.fill.lengths.strategies import TOLD
+from engine.fill.lengths.strategies import WIDTH_WEIGHT
 from engine.syntax.overlap import repeats_lines
 
 LEAST = 1e-3
-"""The least probability of a candidate's width that counts."""
+"""Least probability of a candidate's width: less counts as this."""
 ENDS = 2.0
-"""How often that of its end does, of a model that has learnt ends: few tokens tell as much."""
+"""Weight of the log-probability that a candidate ends the gap, for models that have learnt ends; a token's is 1."""
 NATS = 1.8
-"""By which a workspace match is likelier for each token of its surroundings that is like the gap's. This, ENDS and TOLD
-were chosen together on development holes, where twice as much of any is no better."""
+"""Nats added to a workspace match's score for each token that its surroundings share with the gap's. This, ENDS and
+WIDTH_WEIGHT were chosen together on development holes; doubling any of them gained nothing."""
 
 
 def worthwhile(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -57,7 +57,7 @@ def standing(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
 
 def fitting(likely: float) -> float:
     """What the probability of a width adds to a score: a sum of log-probabilities alone prefers short texts."""
-    return TOLD * math.log(max(likely, LEAST))
+    return WIDTH_WEIGHT * math.log(max(likely, LEAST))
 
 
 def _is_idle(gap: Gap, text: str) -> bool:

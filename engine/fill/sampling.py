@@ -13,7 +13,7 @@ from engine.fill.distributions import Draw, one_of
 from engine.models.base import Noise, Sampling
 
 LEAST = 1e-12
-"""Of a probability whose logarithm is taken."""
+"""Least probability: the logarithm of 0 is none."""
 _EARLY = 0.5
 """How often the log-probability of tokens counts after a first step, when most of them are guesses."""
 Temperature = Callable[[int], float]
@@ -21,7 +21,7 @@ Temperature = Callable[[int], float]
 AcceptPolicy = Callable[[Tensor, Tensor, int], Tensor]
 """Entropies [B, L] in nats, candidates [B, L], steps left -> which candidates are accepted [B, L]."""
 Mask = Callable[[Tensor], Tensor]
-"""Tokens [B, L] that would be taken -> which open positions [B, L] may take theirs now, one of a row at the least."""
+"""Tokens [B, L] on offer -> the open positions [B, L] that may accept theirs now, at least one of each row."""
 Settled = Callable[["StepInfo"], Tensor]
 """-> which rows [B] are done."""
 Remask = Callable[[Tensor, Tensor], Tensor]
@@ -103,7 +103,7 @@ def linear_temperature(t_min: float, t_max: float, max_steps: int) -> Temperatur
 def entropy_bound(bound: float, *, in_time: bool = False, from_left: bool = False) -> AcceptPolicy:
     """Positions in order of entropy while the sum before them stays within `bound` (arXiv:2505.24857).
 
-    The first position is always taken, so a canvas can't stand still. `in_time`: as many as it takes to be done with
+    The first position is always accepted, so a canvas can't stand still. `in_time`: as many as it takes to be done with
     the last step, sure or not. `from_left`: in the order that they stand in. What is surest before anything is known
     is what every text has, such as a line's end; a small model that begins with it writes around it.
     """
@@ -112,11 +112,11 @@ def entropy_bound(bound: float, *, in_time: bool = False, from_left: bool = Fals
         entropy = entropy.masked_fill(~candidates, torch.inf)
         order = torch.argsort((~candidates).float() if from_left else entropy, dim=-1, stable=True)
         ordered = entropy.gather(-1, order)
-        taken = torch.cumsum(ordered, dim=-1) - ordered <= bound
+        accepted = torch.cumsum(ordered, dim=-1) - ordered <= bound
         if in_time:
             due = (candidates.sum(dim=-1, keepdim=True) + left - 1) // left
-            taken |= torch.arange(taken.shape[1], device=taken.device) < due
-        return torch.zeros_like(candidates).scatter(-1, order, taken) & candidates
+            accepted |= torch.arange(accepted.shape[1], device=accepted.device) < due
+        return torch.zeros_like(candidates).scatter(-1, order, accepted) & candidates
 
     return accept
 

@@ -1,7 +1,7 @@
 """A gap that is wider than needed: how its end is found.
 
-Unused slots stand at the end of their gap, never inside its text. The first of them is taken when all slots before it
-hold text, as an end of text is: taken earlier, one would draw the next after it and eat into the text.
+Unused slots stand at the end of their gap, never inside its text. The first of them is accepted when all slots before
+it hold text, as an end of text is: accepted earlier, one would draw the next after it and eat into the text.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def end_once(canvas: Canvas, pad_id: int) -> Constrain:
     pad = torch.tensor([pad_id])
 
     def constrain(bans: Bans, logits: Logits, places: Tensor) -> None:
-        taken = canvas.known & ~canvas.pinned
-        if not taken.any():
+        accepted = canvas.known & ~canvas.pinned
+        if not accepted.any():
             return
-        inside = _next(taken & (canvas.ids != pad_id)) < ends
-        last_end = _last(taken & (canvas.ids == pad_id)) > begins
+        inside = _next(accepted & (canvas.ids != pad_id)) < ends
+        last_end = _last(accepted & (canvas.ids == pad_id)) > begins
         rows, positions = places.unbind(dim=1)
         bans.out.append((inside[rows, positions], pad))
         bans.only.append((last_end[rows, positions], pad))
@@ -41,7 +41,7 @@ def end_once(canvas: Canvas, pad_id: int) -> Constrain:
 
 
 def end_after_text(canvas: Canvas, pad_id: int) -> Mask:
-    """Unused slots wait for text; where no open slot of a gap holds any, all of them are taken at once."""
+    """Unused slots wait for text; where no open slot of a gap holds any, all of them are accepted at once."""
     gaps = canvas.pinned.cumsum(dim=1)  # numbers what lies between pinned tokens
     rows, length = gaps.shape
 

@@ -1,4 +1,4 @@
-"""What was learnt of a folder, from the file in an editor to the answer and the status."""
+"""The adapter of a folder, from the file in an editor to the answer and the status."""
 
 from __future__ import annotations
 

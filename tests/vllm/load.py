@@ -103,7 +103,7 @@ def finished(url: str) -> float:
 
 
 def own_time() -> dict[str, float]:
-    """Milliseconds (p50) that a fill of told width takes with a server in another process that answers at once, and
+    """Milliseconds (p50) that a fill of given width takes with a server in another process that answers at once, and
     those of the bare exchange."""
     context = multiprocessing.get_context("spawn")
     told = context.SimpleQueue()

@@ -27,8 +27,8 @@ BUDGET = 2
 def expand(gap: Gap) -> Fitting:
     """Step by step: denoise once, then give slots where they were asked for and take away those given up.
 
-    Begins at each width of the model's, one row each. A model whose requests come first has taken its text while the
-    width was still in question: its gap is filled anew at the widths that were found and near them.
+    Begins at each width of the model's, one row each. A model whose requests come first accepted its text while
+    the width was still in question: its gap is filled anew at the widths that were found and near them.
     """
     info = gap.model.info
     most = min(gap.budget, gap.room)

@@ -24,8 +24,8 @@ AT_ONCE = 2
 """Widths that `slack` tries in one batch."""
 PREDICTED, KEPT = 4, 2
 """Widths that `predicted` begins to fill, and those that it goes on with after a first step, at the least."""
-TOLD = 2.5
-"""How often the log-probability of a width counts beside what is said of its tokens, when candidates are chosen."""
+WIDTH_WEIGHT = 2.5
+"""Weight of a width's log-probability beside that of the tokens, when candidates are ranked."""
 FEELERS = 6
 """Unpinned steps before `discover` looks for the suffix."""
 MATCHED = 16
@@ -33,7 +33,7 @@ MATCHED = 16
 TRIED = 2
 """Places of the suffix that are followed, at the least."""
 FOUND = -2.0
-"""Mean log-probability of the suffix above which its place is taken as found."""
+"""Mean log-probability of the suffix above which its place counts as found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def predicted(gap: Gap) -> Fitting:
     gap.predicted_widths = likely = gap.model.width_head.widths(gap.context, gap.suffix)
     ranked = sorted((width for width in likely if 0 < width <= most), key=likely.__getitem__, reverse=True)
     widths = ranked[: max(gap.request.n, PREDICTED)] or [most]
-    odds = [TOLD * math.log(max(likely.get(width, 1.0), LEAST)) for width in widths]
+    odds = [WIDTH_WEIGHT * math.log(max(likely.get(width, 1.0), LEAST)) for width in widths]
     race = Race(max(gap.request.n, KEPT), odds)
     fitted = yield from _fit(gap, widths, slack=False, race=race)
     return replace(fitted, canvas=only(fitted.canvas, race.rows), widths=tuple(widths[row] for row in race.rows))

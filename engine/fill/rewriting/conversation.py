@@ -97,8 +97,8 @@ def answered(request: FillRequest, said: str, closing: str) -> str | None:
 
 
 def without_prose(request: FillRequest, said: str) -> str:
-    """An answer, which may be unfinished, from its code on: behind the fence after prose, where that comes first; empty
-    where there is none."""
+    """The code of an answer, which may be unfinished. After prose it begins after the opening fence; without one it is
+    empty."""
     begun = _OPENED.sub("", said, count=1)
     if request.language in _PROSE_LANGUAGES or _REFUSAL.match(begun) or not _is_prose(request, begun):
         return said

@@ -1,1 +1,1 @@
-"""Low-rank adapters: what tuning learnt of one folder, kept beside the model's own weights."""
+"""Low-rank adapters: what tuning taught a model about one folder, kept beside the model's own weights."""

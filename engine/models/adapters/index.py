@@ -122,7 +122,7 @@ class Adapters:
             return own[-1]
         if found and found[-1].metadata.model == self.model.info.name:
             at = found[-1].metadata.folder
-            why = f"What was learnt of {at} belongs to other weights and is off: run `dg-lsp tune {at}` again."
+            why = f"The adapter of {at} belongs to other weights and is off: run `dg-lsp tune {at}` again."
             self._say(AdapterUse(folder=at, trouble=why))
         return None
 
@@ -143,7 +143,7 @@ class Adapters:
             why = str(error) if isinstance(error, ModelError) else f"The adapter of {known.metadata.folder} failed."
             lasts_s = math.inf
             if is_out_of_memory(error):
-                why, lasts_s = f"There is no memory for what was learnt of {known.metadata.folder}.", SHORT_S
+                why, lasts_s = f"There is no memory for the adapter of {known.metadata.folder}.", SHORT_S
             self._failed[key] = time.monotonic() + lasts_s
             self._say(AdapterUse(folder=known.metadata.folder, trouble=why))
             return self.model

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 PAD, EOS, BOS, MASK, SUFFIX, PREFIX, SNIPPET = range(7)
 LANGUAGES = {"python": 7, "ipython": 7, "javascript": 8, "javascriptreact": 8, "typescript": 9, "typescriptreact": 9}
 """The token that names the language, by LSP identifier; other languages have none."""
-END, EDIT, TO, WIDTH, BEHIND = range(10, 15)
+END, EDIT, TO, WIDTH, AFTER = range(10, 15)
 """Tokens: after a gap's text; before an edit's old text; between that and the new one; the question how wide a gap is;
-before the text after a gap, where a gap is read."""
+before the text after a gap, where the gap is scored."""
 EDIT_TOKENS = 24
 """Most tokens of an edit's old text, and of its new one."""
 RESERVED = 16
@@ -28,7 +28,7 @@ def width_token(tokens: int) -> int:
 def question(pinned: Sequence[int], length: int) -> list[tuple[int, int]]:
     """The question for the width of a gap after a context of `length` tokens, as tokens with positions: first the text
     after the gap, at positions further away than any gap is wide."""
-    return [*((token, length + WIDTHS[-1] + at) for at, token in enumerate((BEHIND, *pinned))), (WIDTH, length)]
+    return [*((token, length + WIDTHS[-1] + at) for at, token in enumerate((AFTER, *pinned))), (WIDTH, length)]
 
 
 def gap_tokens(gap: Sequence[int], last: int, length: int) -> list[tuple[int, int]]:

@@ -70,7 +70,7 @@ def test_what_was_accepted_spells_its_part_of_a_head(accepted: dict[int, str], l
     places = canvas.open.nonzero()
     logits = torch.zeros(len(places), letters.size)
     logits[:, 0] = 1.0
-    may = left_by(begin_with("con", letters, taken=canvas.taken), logits, places)
+    may = left_by(begin_with("con", letters, accepted=canvas.accepted_token), logits, places)
     for (_, at), row in zip(places.tolist(), may, strict=True):
         if at in left:
             assert [letters.bytes[token].decode() for token in row.isfinite().nonzero()[:, 0].tolist()] == [left[at]]

@@ -18,8 +18,8 @@ def accepted(entropies: list[float], bound: float, *, open_: list[int] | None = 
     candidates = torch.zeros(1, len(entropies), dtype=torch.bool)
     candidates[0, range(len(entropies)) if open_ is None else open_] = True
     left = options.pop("left", 10)
-    taken = entropy_bound(bound, **options)(torch.tensor([entropies]), candidates, left)
-    return taken[0].nonzero()[:, 0].tolist()
+    accepted = entropy_bound(bound, **options)(torch.tensor([entropies]), candidates, left)
+    return accepted[0].nonzero()[:, 0].tolist()
 
 
 def test_the_bound_is_on_the_sum_before_a_position():
@@ -27,11 +27,11 @@ def test_the_bound_is_on_the_sum_before_a_position():
     assert accepted([0.05, 0.5, 0.04, 0.02], 0.12) == [0, 1, 2, 3], "0.11 lies before the last"
 
 
-def test_the_surest_position_is_always_taken():
+def test_the_surest_position_is_always_accepted():
     assert accepted([3.0, 2.0, 4.0], 0.1) == [1]
 
 
-def test_only_candidates_are_taken():
+def test_only_candidates_are_accepted():
     assert accepted([0.0, 2.0, 0.2], 0.1, open_=[1, 2]) == [2]
     assert accepted([0.0, 2.0, 0.01], 0.1, open_=[]) == []
 
@@ -43,7 +43,7 @@ def test_a_canvas_that_must_end_in_time_takes_more_towards_the_end():
     assert accepted(unsure, 0.1, in_time=True, left=1) == [0, 1, 2, 3]
 
 
-def test_from_the_left_nothing_is_taken_before_what_stands_before_it():
+def test_from_the_left_nothing_is_accepted_before_what_stands_before_it():
     assert accepted([0.05, 0.5, 0.04, 0.02], 0.1, from_left=True) == [0, 1]
     assert accepted([3.0, 0.0, 0.0], 0.1, from_left=True) == [0]
     assert accepted([3.0, 0.02, 0.05, 0.5, 0.0], 0.1, open_=[1, 2, 4], from_left=True) == [1, 2, 4]

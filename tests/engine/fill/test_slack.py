@@ -61,7 +61,7 @@ def test_behind_an_unused_slot_all_are():
     assert not logits[2].any()
 
 
-def test_no_slot_in_front_of_a_taken_token_is_unused():
+def test_no_slot_in_front_of_an_accepted_token_is_unused():
     gap = canvas([None, None, None, 9])
     gap.ids[0, 1], gap.known[0, 1], gap.open[0, 1] = 5, True, False
     logits = left(gap, 2)

@@ -27,7 +27,7 @@ from engine.learn.packed import PackedCorpus, pack
 from engine.learn.recipe import Recipe
 from engine.learn.tokenizer import encode, save_tokenizer, train_tokenizer
 from engine.models.prompts.layout import (
-    BEHIND,
+    AFTER,
     BOS,
     EDIT,
     END,
@@ -222,7 +222,7 @@ def test_a_gap_is_read_behind_what_follows_it(code: PackedCorpus):
         for number, (cut, gap, behind) in enumerate(gaps[: row.gaps]):
             read, after = [token for token in row.tokens if token[6] == number], behind[: tiny().pinned]
             assert [token[0] for token in read] == [
-                BEHIND,
+                AFTER,
                 *after,
                 WIDTH,
                 example.context[cut - 1],

@@ -52,7 +52,7 @@ local function check_client(client)
     )
     for _, adapter in ipairs(engine.adapters or {}) do
       if adapter.trouble == "" then
-        vim.health.ok("What was learnt of " .. adapter.folder .. " is in use")
+        vim.health.ok("The adapter of " .. adapter.folder .. " is in use")
       else
         vim.health.warn(adapter.trouble)
       end
