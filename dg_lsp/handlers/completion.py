@@ -24,6 +24,7 @@ from dg_lsp.protocol.params import CompletionParams
 from dg_lsp.suggest.suggester import MENU
 from dg_lsp.suggest.suggestions import Remainder
 from engine.common.names import is_name_character
+from engine.common.newlines import with_line_feeds
 
 LONGEST_LABEL = 60
 _MEANT_IN_SNIPPETS = re.compile(r"[\\$}]")
@@ -50,7 +51,7 @@ def _item(gap: CursorGap, remainder: Remainder, insertion: ItemInsertion) -> Com
     """None where the client would insert it wrongly."""
     remainder = remainder.up_to_cursor(gap.text) or remainder
     begun, is_snippet = _begun_name(gap), insertion is ItemInsertion.SNIPPET
-    text = (begun + remainder.text).replace("\r\n", "\n")
+    text = with_line_feeds(begun + remainder.text)
     if insertion is not ItemInsertion.PLAIN:
         text = _without(_indentation(gap), text)
     if text == begun or (is_snippet and remainder.end > gap.cursor):

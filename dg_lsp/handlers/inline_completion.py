@@ -17,6 +17,7 @@ from dg_lsp.protocol.initialize import ACCEPTED
 from dg_lsp.protocol.params import InlineCompletionParams
 from dg_lsp.suggest.suggester import INLINE
 from dg_lsp.suggest.suggestions import Remainder
+from engine.common.newlines import with_line_feeds
 
 
 async def inline_completion(ls: DgServer, params: InlineCompletionParams) -> InlineCompletionList | None:
@@ -48,7 +49,7 @@ def _item(gap: CursorGap, remainder: Remainder) -> InlineCompletionItem:
     begin, end = (
         (gap.selected.start, gap.selected.end) if gap.selected else (max(remainder.start, line_start), remainder.end)
     )
-    text = (gap.text[begin : gap.cursor] + remainder.text).replace("\r\n", "\n")
+    text = with_line_feeds(gap.text[begin : gap.cursor] + remainder.text)
     return InlineCompletionItem(
         insert_text=text,
         filter_text=text,

@@ -11,6 +11,7 @@ from dg_lsp.documents.positions import offset_at, range_of
 from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.initialize import ACCEPTED
 from dg_lsp.protocol.params import ExecuteCommandParams, InlineEditParams
+from engine.common.newlines import with_line_feeds
 
 NOTHING: dict[str, Any] = {"edits": []}
 
@@ -36,7 +37,7 @@ async def next_edit(ls: DgServer, params: InlineEditParams) -> dict[str, Any]:
 def _edit(snapshot: Snapshot, place: Replacement) -> dict[str, Any]:
     span = range_of(snapshot.lines, place.start, place.end, snapshot.encoding)
     return {
-        "text": place.text.replace("\r\n", "\n"),
+        "text": with_line_feeds(place.text),
         "range": {
             "start": {"line": span.start.line, "character": span.start.character},
             "end": {"line": span.end.line, "character": span.end.character},

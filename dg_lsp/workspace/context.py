@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 from dg_lsp.config.exclusion import name_of
 from dg_lsp.documents.documents import Documents, Snapshot
 from dg_lsp.workspace.history import EditHistory
+from engine.common.newlines import with_line_feeds
 from engine.common.request import RecentEdit, Snippet
 
 CHARS_BY_TOKEN = 3
@@ -28,7 +29,7 @@ READ_CHARS = 50_000
 """Characters read of each document: enough for files written by people."""
 
 _NAME = re.compile(r"[^\W\d]\w{2,}")
-_BLANK_LINE = re.compile(r"(?<=\n)\r?\n")
+_BLANK_LINE = re.compile(r"(?<=\n)\n")
 _IMPORT = re.compile(r"^.*\b(?:import|from|require|include|use|using|mod|package|source)\b.*", re.MULTILINE)
 
 
@@ -123,7 +124,7 @@ class ContextSelector:
 
 
 def read(snapshot: Snapshot) -> DocumentNames:
-    text = snapshot.text[:READ_CHARS]
+    text = with_line_feeds(snapshot.text[:READ_CHARS])
     parts = tuple(_Part(start=start, text=part, names=names(part)) for start, part in _cut(text))
     return DocumentNames(
         snapshot=snapshot,

@@ -20,10 +20,10 @@ def indent_of(line: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CursorLine:
-    """The line of a gap, with its neighbours. Lines have no carriage returns."""
+    """The line of a gap, with its neighbours."""
 
     text: str
-    """The document's text."""
+    """The document's text, with line feeds."""
     cursor: int
     above: str
     """The nearest line above that is not blank, empty where there is none; `below` likewise."""
@@ -36,8 +36,8 @@ class CursorLine:
 
     @classmethod
     def of(cls, text: str, cursor: int) -> CursorLine:
-        above, _, head = text[max(cursor - _CHARS, 0) : cursor].replace("\r", "").rpartition("\n")
-        suffix = text[cursor : cursor + _CHARS].replace("\r", "")
+        above, _, head = text[max(cursor - _CHARS, 0) : cursor].rpartition("\n")
+        suffix = text[cursor : cursor + _CHARS]
         is_line = holds_lines(head, suffix)
         tail, _, below = ("", "", suffix) if is_line else suffix.partition("\n")
         blank = len(below) - len(below.lstrip())

@@ -14,6 +14,7 @@ from dg_lsp.workspace.definitions import Definition, Definitions, names_used, ne
 from dg_lsp.workspace.missing_imports import Missing, found_imports, missing_names
 from dg_lsp.workspace.modules import PYTHON, bindings
 from dg_lsp.workspace.unused_names import unused_of
+from engine.common.newlines import with_line_feeds
 
 DEFINITION_CHARS = 400
 """Limit of definitions in one request."""
@@ -74,7 +75,7 @@ class Imports:
 
     def resolve(self, snapshot: Snapshot, name: str, generation: int, roots: Sequence[str]) -> None:
         """Resolve a document's imports. `name`: its file; `roots`: folders where absolute imports start."""
-        text, language = snapshot.as_code(snapshot.text), snapshot.content_language
+        text, language = with_line_feeds(snapshot.as_code(snapshot.text)), snapshot.content_language
         imported, used = list(dict.fromkeys(bindings(text, language))), names_used(text)
         names = missing_names(text) if language in PYTHON else []
         now = Imported(

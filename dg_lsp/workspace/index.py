@@ -34,6 +34,7 @@ from dg_lsp.workspace.text_index import TextIndex, kind_of
 from dg_lsp.workspace.unused_names import name_texts
 from engine.common.errors import NotRead
 from engine.common.files import read_regular, sendable
+from engine.common.newlines import with_line_feeds
 from engine.common.request import Snippet, WorkspaceMatch
 
 log = logging.getLogger(__name__)
@@ -136,17 +137,16 @@ class WorkspaceIndex:
         self._work.set()
 
     async def matches(self, gap: CursorGap) -> tuple[WorkspaceMatch, ...]:
-        """Code from places whose surroundings are like the gap's, names adapted, the likeliest first."""
+        """Code from places whose surroundings are like the gap's, names adapted, the likeliest first. Lines end in line
+        feeds."""
         if not _wanted(gap.snapshot):
             return ()
         found = self.found(gap)
         await self._look_at(each.name for each in found)
         shown = [each for each in found if self._may_show(each.name)][:MOST]
-        around = gap.text[max(gap.cursor - _AROUND_CHARS, 0) : gap.cursor + _AROUND_CHARS]
-        line_break = "\r\n" if "\r\n" in around else "\n"
         return tuple(
             WorkspaceMatch(
-                text=each.text.replace("\n", line_break),
+                text=each.text,
                 origin=f"{self._shown_path(each.name)}:{each.number}",
                 likeness=likeness(each.score),
             )
@@ -184,17 +184,18 @@ class WorkspaceIndex:
         at = gap.cursor, self._generation, imported
         if held and held.lines is gap.lines and (held.cursor, held.generation, held.imported) == at:
             return held.found
+        prefix, suffix = with_line_feeds(gap.text[: gap.cursor]), with_line_feeds(gap.text[gap.cursor :])
         found = look_up(
             (self._open, self._files),
             _name(uri),
-            gap.text[max(gap.cursor - _AROUND_CHARS, 0) : gap.cursor],
-            gap.text[gap.cursor : gap.cursor + _AROUND_CHARS],
+            prefix[-_AROUND_CHARS:],
+            suffix[:_AROUND_CHARS],
             number=gap.lines.line_of(gap.cursor) + 1,
             single_line=not gap.ends_line,
             within_s=LOOK_UP_S,
         )
         if imported:
-            name, line = _name(uri), CursorLine.of(gap.text, gap.cursor)
+            name, line = _name(uri), CursorLine.of(prefix + suffix, len(prefix))
             found += [*name_texts(imported.unused, name, line), *import_texts(imported.missing, name, line)]
         held = self._looked_up[uri] = _LookUp(
             lines=gap.lines,
@@ -284,7 +285,7 @@ class WorkspaceIndex:
             if self._indexed_lines.get(name) is not snapshot.lines:
                 self._rest()
                 with self._writing:
-                    self._open.add(name, snapshot.text.replace("\r\n", "\n"))
+                    self._open.add(name, with_line_feeds(snapshot.text))
                     self._indexed_lines[name] = snapshot.lines
                     self._signatures.pop(name, None)
                     self._files.remove(name)
@@ -331,7 +332,7 @@ class WorkspaceIndex:
             return
         with self._writing:
             if self._files.nbytes < MAX_NBYTES and "\0" not in text:
-                self._files.add(name, text.replace("\r\n", "\n"))
+                self._files.add(name, with_line_feeds(text))
             else:
                 self._files.remove(name)
             self._signatures[name] = signature

@@ -128,7 +128,7 @@ def likeliest(found: Iterable[Occurrence]) -> list[Occurrence]:
 
 
 def _gap(name: str, prefix: str, suffix: str, *, single_line: bool) -> _GapTokens:
-    prefix, suffix = prefix[-_AROUND_CHARS:].replace("\r\n", "\n"), suffix[:_AROUND_CHARS].replace("\r\n", "\n")
+    prefix, suffix = prefix[-_AROUND_CHARS:], suffix[:_AROUND_CHARS]
     above, _, head = prefix.rpartition("\n")
     is_line = holds_lines(head, suffix)
     inside = last_place(head)

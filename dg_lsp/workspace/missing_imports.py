@@ -82,7 +82,7 @@ class Missing:
 def missing_names(text: str) -> list[str]:
     """Names that are used or listed in `__all__`, and not bound, in the order of first use; none with a wildcard
     import."""
-    whole = _UNFINISHED.sub("", text.replace("\r\n", "\n"))
+    whole = _UNFINISHED.sub("", text)
     code = whole.encode()
     root = tree_of(code, "python")
     if root is None:

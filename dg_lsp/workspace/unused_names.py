@@ -28,7 +28,7 @@ _BESIDE = re.compile(
 )
 """A line with one item of a list of names, quoted or not, or a line that passes a parameter on."""
 _FUNCTION = re.compile(
-    r"^(?P<indent>[ \t]*+)(?:async ++)?def \w++\((?P<takes>(?:[^()]|\([^()]*+\))*+)\)[^\n:]*+:[ \t\r]*+$", re.MULTILINE
+    r"^(?P<indent>[ \t]*+)(?:async ++)?def \w++\((?P<takes>(?:[^()]|\([^()]*+\))*+)\)[^\n:]*+:[ \t]*+$", re.MULTILINE
 )
 _PARAMETER = re.compile(r"(?:^|,)\s*\*{0,2}([^\W\d]\w*)")
 _INNER = re.compile(r"\[[^\[\]]*\]|\([^()]*\)|[\"'][^\"'\n]*[\"']|#[^\n]*")
@@ -82,7 +82,7 @@ def _parameters(text: str, cursor: int) -> dict[str, int]:
     function = next(reversed([*_FUNCTION.finditer(text, first, cursor)]), None)
     if function is None:
         return {}
-    inside = re.compile(rf"\n(?!{function['indent']}[ \t]|[ \t\r]*\n)")
+    inside = re.compile(rf"\n(?!{function['indent']}[ \t]|[ \t]*\n)")
     line = max(text.rfind("\n", 0, cursor), function.end())
     if inside.search(text, function.end(), line):
         return {}

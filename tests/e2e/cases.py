@@ -8,6 +8,7 @@ ADD = "def add(a, b):\n    return ▮a + b▮\n"
 BODY = "def total(items):\n    ▮result = 0\n    for item in items:\n        result += item\n    return result\n▮"
 ASTRAL = "face = '😋' + ▮mouth▮\n"
 CRLF = "def three(one):\r\n    ▮two = one + one\r\n    return two + one▮\r\n"
+LONE_CR = "def twice(one):\r    ▮two = one + one\r    return two + one▮\r"
 COLUMN_0 = "▮import os▮\nprint(os.sep)\n"
 END = "last = ▮line▮"
 EMPTY = {"text": "▮print('hello')▮", "confidence": 0.99}
@@ -44,6 +45,7 @@ CASES: tuple[dict[str, Any] | str, ...] = (
     BODY,
     ASTRAL,
     CRLF,
+    LONE_CR,
     COLUMN_0,
     END,
     CALL,

@@ -18,6 +18,7 @@ from tests.e2e.cases import (
     EMPTY,
     END,
     INSIDE,
+    LONE_CR,
     NAME,
     SEVERAL,
     SLOW,
@@ -46,13 +47,13 @@ async def one(shared):
         yield held
 
 
-@pytest.mark.parametrize("case", [ADD, BODY, ASTRAL, CRLF, COLUMN_0, END, EMPTY], ids=str)
+@pytest.mark.parametrize("case", [ADD, BODY, ASTRAL, CRLF, LONE_CR, COLUMN_0, END, EMPTY], ids=str)
 async def test_a_gap_is_filled_and_the_rest_stays_as_it_was(each: Window, case):
     text = text_of(case)
     each.open(text)
     (ghost,) = await each.ghosts()
     before, answer, after = text.split("▮")
-    assert ghost.text == answer.replace("\r\n", "\n")
+    assert ghost.text == answer.replace("\r\n", "\n").replace("\r", "\n")
     each.editor.replace(ghost.start, ghost.end, answer)
     assert each.editor.buffer.text == before + answer + after
 

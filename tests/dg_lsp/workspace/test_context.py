@@ -47,7 +47,7 @@ def chosen(
     return [held.path for held in context_selector.snippets(document(documents, max_tokens), cursor)]
 
 
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_functions_are_not_cut_in_two(line_end):
     documents, _ = editor()
     text = line_end.join(f"def f{number}(x):{line_end}    return x{line_end}" for number in range(200))

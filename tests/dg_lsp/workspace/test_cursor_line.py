@@ -18,7 +18,6 @@ def of(marked: str) -> CursorLine:
         ("▮", ("", "", "", "", False)),
         ("\n\n▮\n\n", ("", "", "", "", False)),
         ("a\n▮  b\nc", ("a", "", "", "  b", True)),
-        ("a\r\n x▮\r\n\r\n  b\r\n", ("a", " x", "", "  b", False)),
     ],
 )
 def test_lines_around_are_the_nearest_that_are_not_blank(marked: str, around: tuple[object, ...]):

@@ -95,14 +95,16 @@ async def test_folders_have_any_name(workspace: Workspace):
     inner.index.close()
 
 
-async def test_line_breaks_are_the_gaps(workspace: Workspace):
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+async def test_line_ends_of_any_kind_are_line_feeds_in_a_match(workspace: Workspace, line_end: str):
     workspace.write("shapes.py", "if x is None:\n    one(x)\n    two(x)\nthree(x)\n")
-    found = await workspace.matches(marked="if y is None:\r\n    one(y)\r\n    ▮\r\nthree(y)\r\n")
+    found = await workspace.matches(marked="if y is None:\n    one(y)\n    ▮\nthree(y)\n".replace("\n", line_end))
     assert found["shapes.py:3"] == "two(y)"
-    workspace.write("lines.py", "if x is None:\r\n    four(x)\r\n    two(x)\r\n    three(x)\r\nfive(x)\r\n")
+    text = "if x is None:\n    four(x)\n    two(x)\n    three(x)\nfive(x)\n"
+    workspace.write("lines.py", text.replace("\n", line_end))
     workspace.index.look_anew()
     found = await workspace.matches(marked="if y is None:\r\n    four(y)\r\n    ▮\r\nfive(y)\r\n")
-    assert found["lines.py:3"] == "two(y)\r\n    three(y)"
+    assert found["lines.py:3"] == "two(y)\n    three(y)"
 
 
 @pytest.mark.parametrize(
@@ -328,9 +330,12 @@ async def test_an_imported_name_that_nothing_uses_is_a_workspace_match_until_it_
     assert await workspace.index.matches(gap) == (), "whether or not the document was looked at again"
 
 
-async def test_a_name_that_is_not_imported_is_a_workspace_match_as_another_file_imports_it(workspace: Workspace):
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+async def test_a_name_that_is_not_imported_is_a_workspace_match_as_another_file_imports_it(
+    workspace: Workspace, line_end: str
+):
     workspace.write("there.py", "import re\nfrom shapes import area\n")
-    marked = "import os\n▮\n\nprint(area(os))\n"
+    marked = "import os\n▮\n\nprint(area(os))\n".replace("\n", line_end)
     assert (await workspace.matches(marked=marked))["there.py:2"] == "from shapes import area"
 
 
