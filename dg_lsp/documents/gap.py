@@ -46,6 +46,10 @@ class CursorGap:
         """Whether only space follows on the line; then a suggestion may have several lines."""
         return not self.tail.strip()
 
+    def within(self, text: str) -> str:
+        """As much of a text as may stand in the gap: one line of it, unless the gap ends its line."""
+        return text if self.ends_line else LINE_END.split(text, maxsplit=1)[0]
+
 
 def gap_at(snapshot: Snapshot, cursor: int, selected: Replacement | None = None) -> CursorGap:
     if selected is None:

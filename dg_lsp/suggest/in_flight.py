@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from dg_lsp.backend.resident import Resident
@@ -30,16 +31,24 @@ class InFlight:
         self._resident = resident
         self.debounce = debounce
         self._jobs: dict[str, _Job] = {}
+        self._newest: dict[str, Callable[[], Awaitable[FillRequest]]] = {}
+        """What makes the newest request of each document."""
         self.sent = 0
         """Requests that went to the engine."""
         self.superseded = 0
 
-    async def fill(self, document: str, request: FillRequest, *, load: bool = False) -> Filled | None:
-        """The answer to a request; None where there is none or a newer request replaced it.
+    async def fill(
+        self, document: str, make: Callable[[], Awaitable[FillRequest]], *, load: bool = False
+    ) -> Filled | None:
+        """The answer to the request that `make` makes; None where there is none or a newer request replaced it.
 
         A request equal to the latest one shares its answer. The work is cancelled once nobody waits for it. `load`:
         wait until the model is loaded; else only start loading it.
         """
+        self._newest[document] = make
+        request = await make()
+        if self._newest.get(document) is not make:
+            return None
         job = self._jobs.get(document)
         if not job or job.request != request or _was_in_vain(job.task):
             self.supersede(document)
@@ -57,6 +66,7 @@ class InFlight:
 
     def supersede(self, document: str) -> None:
         """Cancel the work for a document."""
+        self._newest.pop(document, None)
         job = self._jobs.pop(document, None)
         if job and not job.task.done():
             self.superseded += 1

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from dg_lsp.backend.resident import Resident
 from dg_lsp.config.settings import UNFITTED_THRESHOLD
@@ -17,7 +18,7 @@ from dg_lsp.suggest.suggestions import Remainder, Suggestion, SuggestionCache
 from dg_lsp.workspace.context import ContextSelector
 from dg_lsp.workspace.index import WorkspaceIndex
 from engine.common.names import is_name_character
-from engine.common.request import Candidate, Filled, FillRequest, Snippet, WorkspaceMatch
+from engine.common.request import Candidate, Filled, FillRequest
 
 INLINE, MENU = "inline", "menu"
 """Lanes: a request in one does not supersede one in the other."""
@@ -75,8 +76,6 @@ class Suggester:
         """The lane of each document's latest request."""
         self._expected: dict[str, asyncio.Task[Filled | None]] = {}
         """Requests made ahead of the editor's, by document."""
-        self._tickets: dict[str, object] = {}
-        """The newest request of each lane and document."""
         self._ids = itertools.count(1)
 
     async def suggest(self, gap: CursorGap, *, invoked: bool, lane: str) -> list[Remainder]:
@@ -91,16 +90,12 @@ class Suggester:
         self._lanes[uri] = lane
         held = [] if off else self._held(gap, invoked=invoked)
         if off or (not invoked and (held or self._is_deleting(gap))):
-            self._tickets.pop(f"{lane} {uri}", None)
             self._in_flight.supersede(f"{lane} {uri}")
             self.counts.without_model += bool(held)
             if (held or off) and not invoked:
                 self._on_outcome(off, _origin(held))
             return held[:1]
-        request = await self._newest_request(f"{lane} {uri}", gap, invoked=invoked)
-        if request is None:
-            return []
-        filled = await self._in_flight.fill(f"{lane} {uri}", request, load=invoked)
+        filled = await self._in_flight.fill(f"{lane} {uri}", partial(self._request, gap, invoked=invoked), load=invoked)
         if filled is not None:
             self._fitted = UNFITTED_THRESHOLD if filled.threshold is None else filled.threshold
         now = self._documents.get(uri)
@@ -108,7 +103,7 @@ class Suggester:
         if now is None or not now.is_as(gap.snapshot):
             self.counts.stale += filled is not None
             return []
-        chosen = [] if now.policy.off else self._chosen(gap, held, found, most=request.n, invoked=invoked)
+        chosen = [] if now.policy.off else self._chosen(gap, held, found, invoked=invoked)
         if filled is not None and not invoked:
             why = "" if chosen else UNSURE if found else self._why_nothing(gap, filled)
             self._on_outcome(why, _origin(chosen))
@@ -124,7 +119,9 @@ class Suggester:
         finished, lane = self._cache(uri).finished(change.after.text), self._lanes.get(uri)
         if finished and lane and self._resident.is_ready and not change.after.policy.off:
             gap = gap_at(change.after, finished.outcome_end)
-            self._expected[uri] = asyncio.create_task(self._expect(f"{lane} {uri}", gap))
+            self._expected[uri] = asyncio.create_task(
+                self._in_flight.fill(f"{lane} {uri}", partial(self._request, gap, invoked=False))
+            )
 
     def rearranged(self, cells: Iterable[str]) -> None:
         """The text around these cells changed: drop suggestions in them."""
@@ -134,15 +131,10 @@ class Suggester:
     def closed(self, uri: str) -> None:
         for lane in (INLINE, MENU):
             self._in_flight.supersede(f"{lane} {uri}")
-            self._tickets.pop(f"{lane} {uri}", None)
         self._expected.pop(uri, None)
         self._caches.pop(uri, None)
         self._edits.pop(uri, None)
         self._lanes.pop(uri, None)
-
-    async def _expect(self, document: str, gap: CursorGap) -> Filled | None:
-        request = await self._newest_request(document, gap, invoked=False)
-        return None if request is None else await self._in_flight.fill(document, request)
 
     def _why_nothing(self, gap: CursorGap, filled: Filled) -> str:
         return LATE if filled.ms.total >= NEARLY * self._deadline_ms(gap) else NOTHING_VALID
@@ -160,17 +152,9 @@ class Suggester:
         at_token = is_name_character(gap.head[-1:] or " ") or is_name_character(gap.tail[:1] or " ")
         return at_token and self._took_back(gap)
 
-    async def _newest_request(self, document: str, gap: CursorGap, *, invoked: bool) -> FillRequest | None:
-        """The request for a gap; None where a newer one of the same lane and document came while files were checked."""
-        ticket = self._tickets[document] = object()
+    async def _request(self, gap: CursorGap, *, invoked: bool) -> FillRequest:
         matches = await self._index.matches(gap)
         definitions = await self._index.definitions(gap)
-        newest = self._tickets.get(document) is ticket
-        return self._request(gap, matches, definitions, invoked=invoked) if newest else None
-
-    def _request(
-        self, gap: CursorGap, matches: tuple[WorkspaceMatch, ...], definitions: tuple[Snippet, ...], *, invoked: bool
-    ) -> FillRequest:
         settings = gap.snapshot.policy.settings
         self._in_flight.debounce.max_delay_ms = settings.inline.max_delay_ms
         prefix, suffix = window(gap)
@@ -179,10 +163,10 @@ class Suggester:
             prefix=prefix,
             suffix=suffix,
             language=gap.snapshot.content_language,
-            guess=guess if gap.ends_line else guess.partition("\n")[0],
+            guess=gap.within(guess),
             snippets=(*definitions, *self._context.snippets(gap.snapshot, gap.cursor, definitions)),
             edits=self._context.edits(gap.snapshot, gap.cursor),
-            n=settings.inline.candidates if invoked else 1,
+            n=_most(gap, invoked=invoked),
             max_tokens=settings.inline.max_tokens,
             deadline_ms=self._deadline_ms(gap) * (INVOKED_DEADLINE_FACTOR if invoked else 1),
             single_line=not gap.ends_line,
@@ -198,7 +182,7 @@ class Suggester:
         return [cache.put(held) for held in reversed([held for held in made if held.text.strip()])][::-1]
 
     def _made(self, gap: CursorGap, candidate: Candidate) -> Suggestion:
-        text = candidate.text if gap.ends_line else candidate.text.partition("\n")[0].rstrip("\r")
+        text = gap.within(candidate.text)
         return Suggestion(
             id=next(self._ids),
             base=gap.text,
@@ -217,7 +201,7 @@ class Suggester:
         return [remainder for remainder in sure if not (remainder.reaches_back and hidden)]
 
     def _chosen(
-        self, gap: CursorGap, held: list[Remainder], found: list[Suggestion], *, most: int, invoked: bool
+        self, gap: CursorGap, held: list[Remainder], found: list[Suggestion], *, invoked: bool
     ) -> list[Remainder]:
         new = _fitting(gap, (each.remainder(gap.text, gap.cursor) for each in found))
         sure = self._sure(gap, new, invoked=invoked)
@@ -225,7 +209,7 @@ class Suggester:
         unique = dict[str, Remainder]()
         for remainder in [*held, *sure]:
             unique.setdefault(remainder.text, remainder)
-        return list(unique.values())[:most]
+        return list(unique.values())[: _most(gap, invoked=invoked)]
 
     def _sure(self, gap: CursorGap, remainders: Iterable[Remainder], *, invoked: bool) -> list[Remainder]:
         wanted = gap.snapshot.policy.settings.inline.threshold
@@ -234,6 +218,11 @@ class Suggester:
 
     def _cache(self, uri: str) -> SuggestionCache:
         return self._caches.setdefault(uri, SuggestionCache())
+
+
+def _most(gap: CursorGap, *, invoked: bool) -> int:
+    """How many suggestions are wanted."""
+    return gap.snapshot.policy.settings.inline.candidates if invoked else 1
 
 
 def _origin(shown: Sequence[Remainder]) -> str:

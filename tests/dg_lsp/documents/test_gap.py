@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,13 @@ def test_the_selected_completion_is_part_of_the_text():
     gap = gap_at(snapshot("x = pri\ny"), 7, Replacement(start=4, end=7, text="print"))
     assert window(gap) == ("x = print", "\ny")
     assert gap.ends_line
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_within_a_line_that_goes_on_there_is_one_line(line_end: str):
+    text = f"one{line_end}two"
+    assert gap_at(snapshot("foo()"), 4).within(text) == "one"
+    assert gap_at(snapshot("foo("), 4).within(text) == text
 
 
 def test_a_line_that_goes_on_is_not_ended():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -10,8 +11,11 @@ from dg_lsp.suggest.in_flight import Debounce, InFlight
 from engine.common.request import Filled, FillRequest
 
 
-def request(prefix: str) -> FillRequest:
-    return FillRequest(prefix=prefix, suffix="")
+def request(prefix: str) -> Callable[[], Awaitable[FillRequest]]:
+    async def made() -> FillRequest:
+        return FillRequest(prefix=prefix, suffix="")
+
+    return made
 
 
 class Slow:
@@ -52,6 +56,25 @@ async def test_a_newer_request_supersedes_the_one_before_and_only_in_its_documen
     assert (await newer).model == "3"
     assert (await elsewhere).model == "2"
     assert (slow.cancelled, in_flight.superseded, in_flight.sent) == (["1"], 1, 3)
+
+
+@pytest.mark.asyncio
+async def test_a_request_that_takes_long_to_make_does_not_supersede_a_newer_one():
+    slow, found = Slow(), asyncio.Event()
+    in_flight = InFlight(slow, Debounce(0))
+    slow.go.set()
+
+    async def late() -> FillRequest:
+        await found.wait()
+        return FillRequest(prefix="1", suffix="")
+
+    older = asyncio.create_task(in_flight.fill("a", late))
+    await asyncio.sleep(0.001)
+    newer = await begun(in_flight, "2")
+    found.set()
+    assert await older is None
+    assert (await newer).model == "2"
+    assert slow.asked == ["2"]
 
 
 @pytest.mark.asyncio
