@@ -20,6 +20,9 @@ from engine.common.names import BUNDLED
 from engine.common.request import Filled, FillRequest
 from engine.models.checkpoints.catalog import find
 
+_SETTLING = "Each canvas starts as noise; the text on both sides stays fixed while the tokens between them settle."
+_CHECKING = "The answer grows from left to right: what is drafted is shown pale until the model has checked it."
+
 
 class DemoExample(NamedTuple):
     title: str
@@ -37,11 +40,12 @@ EXAMPLES = tuple(map(DemoExample._make, _EXAMPLE.findall(Path(__file__).with_suf
 def main(model: str) -> None:
     """Fill the examples one after the other. Exits as `dg-lsp fill` does."""
     console = Console(highlight=False)
+    checkpoint = find(model)
     named = "the model that ships in the package" if model == BUNDLED else model
     console.print(
         f"[bold]dg-lsp[/] fills {len(EXAMPLES)} gaps in real code with {named} "
-        f"({find(model).parameters / 1e6:,.1f} M parameters), on the CPU, without network.\n"
-        "Each canvas starts as noise; the text on both sides of the gap stays fixed while the tokens between settle.\n"
+        f"({checkpoint.parameters / 1e6:,.1f} M parameters), on the CPU, without network.\n"
+        f"{_CHECKING if checkpoint.length == 'causal' else _SETTLING}\n"
     )
     with console.status("Loading the model"):
         began = time.perf_counter()

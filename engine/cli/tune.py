@@ -19,14 +19,20 @@ from engine.common.processes import idle
 from engine.common.sizes import binary_bytes
 from engine.common.wording import counted
 from engine.models.checkpoints.catalog import find
+from engine.models.checkpoints.released import PRESETS
 
 if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
     from engine.learn.tuning import Prepared, TuningResult
+    from engine.models.checkpoints.directory import Checkpoint
 
 _PAUSED = 130
+_UNTRAINED = (
+    "it is a coder, and there is no training for coders yet. `--model bundled` can be tuned, and so can "
+    f"{', '.join(each.released.hub_id for each in PRESETS)} and the other diffusion models of `dg-lsp models`."
+)
 
 
 @click.command()
@@ -65,8 +71,9 @@ def tune(
     # Check first what can be checked at once.
     check_folder(folder)
     checkpoint = find(model)
-    if checkpoint.length == "causal":
-        raise BadInput(f"{checkpoint.name} can't be tuned: it is a coder. `--model bundled` tunes the bundled model.")
+    untrained = checkpoint.length == "causal"
+    if untrained and not dry_run:
+        raise BadInput(f"{checkpoint.name} can't be tuned: {_UNTRAINED}")
     # Imported here because `--help` needs none of it.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -77,6 +84,9 @@ def tune(
         from engine.learn.tuning import tune as run
         from engine.models.products import keep_few_programs
 
+    if untrained:
+        click.echo(_least(folder, checkpoint))
+        return
     keep_few_programs()
     request = TuningRequest(
         folder=folder,
@@ -128,6 +138,19 @@ def _plan(ready: Prepared) -> str:
         f"{binary_bytes(plan.nbytes)} of memory, {binary_bytes(plan.resident)} of it for the model and what runs it; "
         f"{binary_bytes(plan.available)} are free. {filled} gaps are filled to measure the gain."
         f"{goes_on} Nothing leaves this machine."
+    )
+
+
+def _least(folder: Path, checkpoint: Checkpoint) -> str:
+    from engine.learn.learn import spent
+    from engine.learn.tuning import PASSES
+    from engine.learn.untrained import least
+
+    takes = least(folder, checkpoint, click.echo)
+    return (
+        f"At least {spent(takes.seconds)} to learn from that {PASSES} times on this processor, and at least "
+        f"{binary_bytes(takes.nbytes)} of memory for the weights; {binary_bytes(takes.available)} are free. But "
+        f"{checkpoint.name} can't be tuned: {_UNTRAINED}"
     )
 
 

@@ -21,6 +21,7 @@ from engine.learn.run import BatchSource
 from engine.learn.shapes import Shape
 from engine.learn.tokenizer import encode
 from engine.models.base import ModelInfo
+from engine.models.causal.tokenizer import read_tokenizer as read_coder_tokenizer
 from engine.models.checkpoints.directory import Checkpoint
 from engine.models.masked.tokenizer import read_tokenizer as read_masked_tokenizer
 from engine.models.prompts.chat import PINNED as CHAT_PINNED
@@ -76,7 +77,8 @@ def recipe_of(info: ModelInfo, metadata: Mapping[str, Any], tokens: int) -> Reci
 
 def tokenizer_of(checkpoint: Checkpoint) -> Tokenizer:
     """The tokenizer of a checkpoint. Raises ModelError."""
-    return (read_masked_tokenizer if checkpoint.family == "masked" else read_tokenizer)(checkpoint)
+    readers = {"masked": read_masked_tokenizer, "causal": read_coder_tokenizer}
+    return readers.get(checkpoint.family, read_tokenizer)(checkpoint)
 
 
 def count_tokens(repository: Repository, tokenizer: Tokenizer) -> dict[Split, int]:

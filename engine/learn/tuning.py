@@ -142,9 +142,7 @@ def prepared(request: TuningRequest, say: Say, doing: Say = lambda _: None) -> G
     directory = adapter_path(request.folder, fingerprint)
     work = work_dir(directory)
     doing("Listing the files")
-    listing = list_files(request.folder)
-    for refusal in listing.unheeded:
-        say(f"{refusal}: nothing that it is about is read.")
+    listing = listed(request.folder, say)
     with _claimed(work):
         last = _last(directory, fingerprint, anew=request.anew)
         learnt = _learnt(work, last)
@@ -206,6 +204,14 @@ def prepared(request: TuningRequest, say: Say, doing: Say = lambda _: None) -> G
             work=work,
             run=run,
         )
+
+
+def listed(folder: Path, say: Say) -> Listing:
+    """The files that a model may see; ignore files that can't be read are said. Raises BadInput."""
+    listing = list_files(folder)
+    for refusal in listing.unheeded:
+        say(f"{refusal}: nothing that it is about is read.")
+    return listing
 
 
 def tune(ready: Prepared, say: Say, counting: Counting, should_pause: Callable[[], bool]) -> TuningResult | None:

@@ -5,12 +5,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dg_lsp.cli import run
+from engine.cli import answers
 from engine.common.processes import python_module
 from engine.models.checkpoints.catalog import find
 from engine.models.oracle.model import Oracle
@@ -69,6 +71,25 @@ def test_where_this_folder_is_gone_a_file_elsewhere_and_standard_input_are_fille
     for source in (str(tmp_path / "a.py"), "-"):
         assert run(["fill", source, *model]) == 0
         assert json.loads(capsys.readouterr().out)["candidates"][0]["text"] == "a + b"
+
+
+@pytest.mark.parametrize("where", ["terminal", "pipe", "other model"])
+def test_what_a_coder_would_bring_is_told_once_where_people_see_it(
+    work: Path, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("DG_LSP_STATE_DIR", str(work / "state"))
+    Path("a.py").write_text(GAP)
+    # Whatever is named, the oracle answers.
+    answered = partial(answers.answer, model="oracle:oracle.json", device="cpu")
+    monkeypatch.setattr("engine.cli.fill.answer", lambda request, model, device, **given: answered(request, **given))
+    if where != "pipe":
+        monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    named = ["--model", "oracle:oracle.json"] if where == "other model" else []
+    told = list[bool]()
+    for _ in range(2):
+        assert run(["fill", "a.py", "--no-engine", *named]) == 0
+        told.append("dg-lsp: `dg-lsp pull coder-1.5b` (1.1 GB, once) brings" in capsys.readouterr().err)
+    assert told == [where == "terminal", False]
 
 
 def test_json_has_the_promised_form(work: Path, capsys: pytest.CaptureFixture[str]):

@@ -1,6 +1,7 @@
 """`dg-lsp tune`: what it says, and how it ends."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,9 @@ import pytest
 
 from dg_lsp.cli import run
 from engine.models.adapters.metadata import adapters_dir
+from engine.models.checkpoints.catalog import models_dir
+from engine.models.checkpoints.choice import Choice
+from engine.models.checkpoints.coders import CODERS
 from tests.engine.coder import write_coder
 
 ROOT = Path(__file__).parents[3]
@@ -76,8 +80,24 @@ def test_a_coder_is_refused_by_what_can_be_done(tmp_path: Path, capsys: pytest.C
     coder = write_coder(tmp_path / "tiny.gguf")
     assert run(["tune", str(tmp_path), "--model", str(coder), "--no-idle"]) == 2
     (said,) = capsys.readouterr().err.splitlines()
-    assert "tiny.gguf can't be tuned: it is a coder" in said
-    assert "--model bundled" in said
+    assert "tiny.gguf can't be tuned: it is a coder, and there is no training for coders yet" in said
+    assert all(each in said for each in ("--model bundled", "DreamOn", "diffusiongemma"))
+
+
+def test_a_dry_run_with_the_coder_that_is_chosen_says_what_tuning_it_would_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    shutil.copytree(ROOT / "engine" / "common", tmp_path / "code", ignore=shutil.ignore_patterns("__pycache__"))
+    models_dir().mkdir(parents=True)
+    write_coder(models_dir() / CODERS["coder-0.5b"].file)
+    monkeypatch.setattr("engine.models.checkpoints.choice.choose", lambda: Choice(name="coder-0.5b", why=""))
+    assert run(["tune", str(tmp_path / "code"), "--dry-run", "--no-idle"]) == 0
+    read, taken = capsys.readouterr().out.splitlines()
+    assert re.match(r".*: [\d,]+ files with [\d,]+ tokens to learn from, .* held out to measure on\.", read)
+    assert re.match(
+        r"At least \d+ (s|min) to learn from that 4 times .* of memory for the weights; .* free\. But", taken
+    )
+    assert "But coder-0.5b can't be tuned: it is a coder" in taken
 
 
 def test_a_terminal_shows_what_takes_a_while(tmp_path: Path):
