@@ -23,7 +23,7 @@ from engine.lab.bench.families import SHAPES
 from engine.lab.peer.client import NAME, peer_of
 
 if TYPE_CHECKING:
-    from engine.lab.bench.gaps import CodeGaps
+    from engine.lab.bench.fills import CodeGaps
     from engine.lab.bench.run import CoderWork
     from engine.lab.bench.workload import Forgetful
     from engine.lab.eval.tasks import EvalTask
@@ -69,7 +69,7 @@ def bench(
     """Measure fills, steps and keystrokes: medians, then ratios with their targets."""
     # Imported here because `--help` needs none of it.
     from engine.lab.bench.coder import CODER
-    from engine.lab.bench.gaps import GAPS
+    from engine.lab.bench.fills import GAPS
     from engine.lab.bench.report import plain, tables
     from engine.lab.bench.run import PARTS, QUICK, Effort, run
 
@@ -137,7 +137,7 @@ def _code_tasks() -> tuple[Iterable[EvalTask], str]:
 
 def _code(model: Model) -> CodeGaps:
     from engine.common.request import FillRequest
-    from engine.lab.bench.gaps import CodeGaps
+    from engine.lab.bench.fills import CodeGaps
     from engine.lab.eval.rows import true_width
 
     tasks, source = _code_tasks()

@@ -30,9 +30,11 @@ _COLUMN = 10
 
 _MODEL = "bundled, a folder, a Hub id, vllm+https://HOST:PORT/MODEL on a server, or oracle:FILE.json for tests"
 
-engine_model_option = click.option("--model", default=_DEFAULT.model, help=f"The model: {_MODEL}.")
-engine_device_option = click.option("--device", default=_DEFAULT.device, help="The device: auto, cpu or cuda.")
-detach_option = click.option("--detach", is_flag=True, help="Run in the background; return once it answers.")
+run_options = together(
+    click.option("--model", default=_DEFAULT.model, help=f"The model: {_MODEL}."),
+    click.option("--device", default=_DEFAULT.device, help="The device: auto, cpu or cuda."),
+    click.option("--detach", is_flag=True, help="Run in the background; return once it answers."),
+)
 
 
 def token_file_option(*names: str) -> Callable[[F], F]:
@@ -69,10 +71,8 @@ def engine() -> None:
 
 
 @engine.command()
-@engine_model_option
-@engine_device_option
+@run_options
 @_limits_and_http(_DEFAULT)
-@detach_option
 @one_line_errors()
 def run(detach: bool, **given: Any) -> None:
     """Run the engine, unless one runs already."""

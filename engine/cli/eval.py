@@ -6,6 +6,7 @@ import hashlib
 import json as json_format
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -139,7 +140,7 @@ def _rewrite(
             # What can't be asked is told before anything is loaded.
             _ = beside.peer
         model = load(name, device).model
-        ways = {ROW: by_model(model), NAME: by_peer(beside)}
+        ways = {ROW: partial(by_model, model), NAME: partial(by_peer, beside)}
         rewriters = {row: ways[row] for row in dict.fromkeys([*rows] or [ROW])}
         bar = progress.add_task("", total=len(tasks) * len(rewriters))
         results = evaluate(rewriters, tasks, lambda: progress.advance(bar))

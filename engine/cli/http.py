@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import click
 
-from engine.cli.engine import (
-    ask_status,
-    detach_option,
-    engine_device_option,
-    engine_model_option,
-    run_here,
-    token_file_option,
-)
+from engine.cli.engine import ask_status, run_here, run_options, token_file_option
 from engine.common.errors import EngineError
 from engine.common.exits import one_line_errors
 from engine.common.http_address import PORT, HttpAddress, http_address
@@ -29,9 +22,7 @@ _DEFAULT = EngineOptions()
 @click.option("--port", type=click.IntRange(0, 65_535), default=PORT, help="The port; 0: any free one.")
 # The name that shared messages use.
 @token_file_option("--token-file", "--http-token-file", "token")
-@engine_model_option
-@engine_device_option
-@detach_option
+@run_options
 @one_line_errors()
 def http(host: str, port: int, token: str | None, model: str, device: str, detach: bool) -> None:
     """Run the engine with an HTTP server: `POST /infill` as in llama.cpp's server, `POST /v1/completions` as in

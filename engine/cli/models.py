@@ -59,8 +59,7 @@ def models() -> None:
 
 def _show(checkpoint: Checkpoint, where: str) -> None:
     parameters = f"{checkpoint.parameters / 1e6:,.1f} M parameters"
-    size = decimal_bytes(checkpoint.nbytes)
-    _entry(checkpoint.name, f"{where}, {size}, {parameters}")
+    _entry(checkpoint.name, f"{where}, {decimal_bytes(checkpoint.nbytes)}, {parameters}")
 
 
 def _entry(name: str, *lines: str) -> None:

@@ -67,18 +67,12 @@ def frame(lead: str, draft: Draft) -> Text:
 
 def canvas_line(lead: str, draft: Draft) -> Text:
     """A canvas after `lead`, the start of its line."""
-    text = Text(visible(lead), overflow="fold")
-    for cell in draft.cells:
-        text.append(_shown(cell), STYLES[cell.state])
-    return text
+    return Text.assemble(visible(lead), *((_shown(cell), STYLES[cell.state]) for cell in draft.cells), overflow="fold")
 
 
 def legend(draft: Draft) -> Text:
     """The legend and the step."""
-    text = Text().append(f"step {draft.step}  ", "dim")
-    for state, style in STYLES.items():
-        text.append(f"■ {state}  ", style)
-    return text
+    return Text.assemble((f"step {draft.step}  ", "dim"), *((f"■ {state}  ", style) for state, style in STYLES.items()))
 
 
 def _shown(cell: Cell) -> str:

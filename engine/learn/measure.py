@@ -13,12 +13,11 @@ from statistics import fmean
 
 from rapidfuzz.distance import Levenshtein
 
-from engine.common.request import Filled, FillRequest
 from engine.fill.executor import drive
 from engine.fill.pipeline import Parts, infill
 from engine.lab.eval.report import Figures, figures
 from engine.lab.eval.results import Results
-from engine.lab.eval.rows import EvalRow
+from engine.lab.eval.rows import with_parts
 from engine.lab.eval.run import evaluate
 from engine.lab.eval.tasks import EvalTask, text_holes
 from engine.learn.fills import fitted_threshold, judged
@@ -88,12 +87,7 @@ def measure(
 ) -> Figures:
     """Fill gaps as serving does, with the model's own schedule or another one. Results are kept in the folder `kept`,
     so that a run can go on."""
-    sampling = sampling_of(model, schedule)
-
-    def fill(tried: Model, request: FillRequest) -> Filled:
-        return drive(tried, infill(tried, request, parts=Parts(sampling=sampling)))
-
-    row = EvalRow(name="tuned" if schedule else "as it was", fill=fill)
+    row = with_parts("tuned" if schedule else "as it was", Parts(sampling=sampling_of(model, schedule)))
     with Results(kept, {}) as results:
         evaluate(model, tasks, [row], results, max_tokens=MAX_TOKENS, on_done=on_done)
         return figures(row.name, results.of(row.name, {task.name for task in tasks}))

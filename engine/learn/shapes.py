@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from transformers import DiffusionGemmaConfig, DiffusionGemmaForBlockDiffusion, DiffusionGemmaTextConfig
 
-from engine.lab.baselines.released_class import no_vision
+from engine.lab.baselines.generate import no_vision
 
 BRANCH = 0.2
 """Initial root mean square of what a layer's attention or feed-forward part adds."""

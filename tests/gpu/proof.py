@@ -23,9 +23,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from engine.fill.executor import drive
 from engine.fill.pipeline import Parts, infill
-from engine.lab.bench.end_to_end import by_causal_head
-from engine.lab.bench.keystroke import keystroke
-from engine.lab.bench.steps import uncounted
+from engine.lab.bench.fills import by_causal_head
+from engine.lab.bench.steps import keystroke, uncounted
 from engine.lab.bench.timing import Figure, Ratio, Spread, Stopwatch
 from engine.lab.bench.workload import Measured, forgetful, launched, request_for, rows_of, token_ids
 from engine.models.base import LeftToRight

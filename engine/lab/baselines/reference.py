@@ -35,8 +35,7 @@ def reference(model: Model, request: FillRequest, ours: Filled) -> Reference | N
     if isinstance(model, DiffusionGemma):
         if not generates(model):
             return None
-        from engine.lab.baselines.generate import generate
-        from engine.lab.baselines.released_class import released_class
+        from engine.lab.baselines.generate import generate, released_class
 
         module, info = released_class(model.network), model.info
         context, sampling = list(model.prompt(request).context), replace(info.sampling, max_steps=ours.steps)

@@ -7,10 +7,11 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Literal, get_args
 
-from engine.common.request import Filled, FillRequest
+from engine.common.request import FillRequest
 from engine.fill.pipeline import fill
 from engine.lab.bench.timing import Figure, Ratio, Stopwatch, spread
 from engine.lab.bench.workload import Forgetful, token_ids
@@ -61,8 +62,7 @@ class CoderFill:
 def coder_tasks(tasks: Iterable[EvalTask], count: int) -> list[CoderTask]:
     """The first `count` gaps of one line among `tasks`. The cursor stands after the indentation and before the line
     break, as in an editor; one line is requested, from llama.cpp as well. The key is the first right character."""
-    found = (_coder_task(task) for task in tasks)
-    return [*islice((each for each in found if each), count)]
+    return [*islice((each for each in map(_coder_task, tasks) if each), count)]
 
 
 def _coder_task(task: EvalTask) -> CoderTask | None:
@@ -91,10 +91,10 @@ def near(prefix: str, suffix: str) -> tuple[str, str]:
 def coder_fills(model: Forgetful, tasks: Sequence[CoderTask], peer: LlamaCpp | None) -> Iterator[CoderFill]:
     """Fills of each task in each way; the ways take turns at each moment. llama.cpp first fills all moments with a
     prompt laid out as ours, then with one in the published order, as its cache holds one prompt."""
-    ours = _ours(model)
+    ours = partial(_ours, model)
     for number, task in enumerate((tasks[0], *tasks)):
-        ways = {OURS: ours} | ({_name("suffix first"): _peer(peer, "suffix first")} if peer else {})
-        for several in (ways, {_name("published"): _peer(peer, "published")} if peer else {}):
+        ways = {OURS: ours} | ({_name("suffix first"): partial(_peer, peer, "suffix first")} if peer else {})
+        for several in (ways, {_name("published"): partial(_peer, peer, "published")} if peer else {}):
             for moment in MOMENTS:
                 request = task.first if moment == "cold" else task.later
                 for way, run in several.items():
@@ -109,35 +109,21 @@ _Way = Callable[[FillRequest, bool], tuple[float, str, int, int]]
 """(request, whether the cache is empty) -> milliseconds, text, tokens, passes"""
 
 
-def _ours(model: Forgetful) -> _Way:
-    def run(request: FillRequest, fresh: bool) -> tuple[float, str, int, int]:
-        if fresh:
-            model.forget()
-        began = time.perf_counter()
-        filled = fill(model, request)
-        ms = (time.perf_counter() - began) * 1000
-        return ms, *_answer(filled), filled.forwards
-
-    return run
+def _ours(model: Forgetful, request: FillRequest, fresh: bool) -> tuple[float, str, int, int]:
+    if fresh:
+        model.forget()
+    began = time.perf_counter()
+    filled = fill(model, request)
+    ms = (time.perf_counter() - began) * 1000
+    best = filled.candidates[0] if filled.candidates else None
+    return ms, best.text if best else "", best.tokens if best else 0, filled.forwards
 
 
-def _answer(filled: Filled) -> tuple[str, int]:
-    return (filled.candidates[0].text, filled.candidates[0].tokens) if filled.candidates else ("", 0)
-
-
-def _peer(peer: LlamaCpp, order: Order) -> _Way:
-    def run(request: FillRequest, fresh: bool) -> tuple[float, str, int, int]:
-        said = peer.fill(
-            request.prefix,
-            request.suffix,
-            order=order,
-            max_tokens=request.max_tokens,
-            first_line=True,
-            fresh=fresh,
-        )
-        return said.ms, said.text, said.tokens, said.tokens + said.ended
-
-    return run
+def _peer(peer: LlamaCpp, order: Order, request: FillRequest, fresh: bool) -> tuple[float, str, int, int]:
+    said = peer.fill(
+        request.prefix, request.suffix, order=order, max_tokens=request.max_tokens, first_line=True, fresh=fresh
+    )
+    return said.ms, said.text, said.tokens, said.tokens + said.ended
 
 
 def _name(order: Order) -> str:

@@ -12,10 +12,8 @@ from pathlib import Path
 import torch
 
 from engine.lab.bench.coder import CODER, CoderFill, CoderTask, coder_figures, coder_fills, coder_reading
-from engine.lab.bench.end_to_end import END_TO_END, end_to_end
-from engine.lab.bench.gaps import GAPS, CodeGaps, gaps
-from engine.lab.bench.keystroke import KEYSTROKE, keystroke
-from engine.lab.bench.steps import BOUNDS, GRID, bounds, grid
+from engine.lab.bench.fills import END_TO_END, GAPS, CodeGaps, end_to_end, gaps
+from engine.lab.bench.steps import BOUNDS, GRID, KEYSTROKE, bounds, grid, keystroke
 from engine.lab.bench.timing import Figure, Ratio, Stopwatch
 from engine.lab.bench.workload import Forgetful, Measured
 from engine.lab.peer.client import NAME, LlamaCpp

@@ -1,5 +1,5 @@
-"""The parts "step" and "widths and batches": one denoise step beside its matrix products, and steps over other
-canvases."""
+"""The parts "step", "widths and batches" and "keystroke": one denoise step beside its matrix products, steps over other
+canvases, and the time of one more token in contexts of many lengths with a first step after it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import cycle
 from math import prod
 from typing import Any
 
@@ -17,10 +18,15 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from engine.lab.bench.timing import Figure, Ratio, Stopwatch
 from engine.lab.bench.workload import Measured, forgetful, launched, room_beside, rows_of, token_ids
+from engine.models.base import Context
 
-BOUNDS, GRID = "step", "widths and batches"
+BOUNDS, GRID, KEYSTROKE = "step", "widths and batches", "keystroke"
 FULL, REUSED = "step in full", "step that remembers its surroundings"
 CONTEXT = 512
+FLAT = 8192
+"""Up to this length in tokens a warm keystroke should take the same time."""
+_OPEN = 24
+"""Positions of the canvas that follows a keystroke, beside `_PINNED`."""
 _PINNED = 32
 _PRODUCT = re.compile(r"(linear|matmul|mm)(_fallback|_for_cpu|_pointwise)?$")
 
@@ -73,6 +79,55 @@ def grid(
         for (name, batch), several in by.items()
         if batch == most
     ]
+
+
+def keystroke(
+    model: Measured, watch: Stopwatch, lengths: Sequence[int], longest_cold: int
+) -> tuple[list[Figure], list[Ratio]]:
+    """Times of a keystroke. Warm: the cache holds all but the typed token. Cold: the cache is empty, for lengths up to
+    `longest_cold`. Lengths that a model can't read are replaced by the longest one that it can."""
+    figures: list[Figure] = []
+    typed = 2 * (watch.repetitions + 1)
+    for length in sorted({room_beside(model, typed + _OPEN + _PINNED, length) for length in lengths}):
+        figures += _warm(model, watch, length)
+        if length <= longest_cold:
+            ids = token_ids(model, length, seed=1)
+            cold = replace(watch, repetitions=2).time(
+                lambda ids=ids: _first_step(model, model.encode(ids)), before=model.forget
+            )
+            figures.append(Figure(part=KEYSTROKE, name="cold", spread=cold, at=length))
+    model.forget()
+    warm = {figure.at: figure.spread.median for figure in figures if figure.name == "warm"}
+    short, long = min(warm), max(at for at in warm if at <= FLAT)
+    ratio = Ratio(name=f"warm keystroke at {long} by {short} tokens", value=warm[long] / warm[short], aim="<= 1.5")
+    return figures, [ratio] if long > short else []
+
+
+def _warm(model: Measured, watch: Stopwatch, length: int) -> list[Figure]:
+    model.forget()
+    ids = token_ids(model, length)
+    context = model.encode(ids)
+    typed = cycle(token_ids(model, 1000, seed=2))
+
+    def encode() -> Context:
+        ids.append(next(typed))
+        return model.encode(ids)
+
+    def fresh() -> None:
+        nonlocal context
+        context = model.encode(ids)
+
+    encoded = watch.time(encode)
+    stepped = watch.time(lambda: _first_step(model, context), before=fresh)
+    both = watch.time(lambda: _first_step(model, encode()))
+    return [
+        Figure(part=KEYSTROKE, name=name, spread=spread, at=length)
+        for name, spread in (("warm", both), ("encode", encoded), ("step", stepped))
+    ]
+
+
+def _first_step(model: Measured, context: Context) -> None:
+    model.step(rows_of(model, context, gap=_OPEN, pinned=_PINNED, first=True)).whole()
 
 
 def step_kinds(model: Measured, ids: Sequence[int], *, gap: int, pinned: int, batch: int = 1) -> list[StepKind]:

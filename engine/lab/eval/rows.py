@@ -95,7 +95,8 @@ def _of_width(name: str, known: Iterable[str]) -> EvalRow:
     return EvalRow(name=f"width {int(tokens)}", fill=fill, width=lambda model, request, truth: int(tokens))
 
 
-def _with(name: str, parts: Parts, lacking: Callable[[Model], str] = lambda model: "") -> EvalRow:
+def with_parts(name: str, parts: Parts, lacking: Callable[[Model], str] = lambda model: "") -> EvalRow:
+    """The row of fills with other parts than served ones."""
     return EvalRow(
         name=name, lacking=lacking, fill=lambda model, request: drive(model, infill(model, request, parts=parts))
     )
@@ -152,17 +153,17 @@ ROWS = (
     EvalRow(name=ADAPTIVE, fill=fill),
     EvalRow(name="oracle width", fill=fill, width=true_width),
     *(_of_width(f"width {tokens}", ()) for tokens in (8, 16, 32)),
-    _with("without repair", Parts(repair=False)),
-    _with("without mending", Parts(renoise=False)),
-    _with("without causal hypothesis", Parts(causal_hypothesis=False), _no_end),
-    _with("without ranking", Parts(ranking=False)),
+    with_parts("without repair", Parts(repair=False)),
+    with_parts("without mending", Parts(renoise=False)),
+    with_parts("without causal hypothesis", Parts(causal_hypothesis=False), _no_end),
+    with_parts("without ranking", Parts(ranking=False)),
     EvalRow(name="left to right", fill=fill_left_to_right, lacking=_no_reader),
     # Left to right as well, but the suffix stands in the context, and the model says where the gap ends.
     EvalRow(name="causal", fill=fill_by_causal_head, lacking=_no_end),
     EvalRow(name="causal, oracle width", fill=fill_by_causal_head, lacking=_no_end, width=true_width),
     # A coder's canvas alone, in up to four steps; and in the passes that check, to draft for the next one.
     EvalRow(name="canvas", fill=_by_canvas, lacking=_no_canvas),
-    _with("with canvases", Parts(canvases=True), _no_canvas),
+    with_parts("with canvases", Parts(canvases=True), _no_canvas),
     EvalRow(name="generate", fill=_by_generate, lacking=_no_generate),
 )
 """The rows that `--all` has."""

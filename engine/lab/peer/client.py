@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Literal, Self, TypeVar
+from subprocess import PIPE
+from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 import platformdirs
@@ -63,7 +64,11 @@ class LlamaCpp:
         command = [str(python or peer_python()), "-I", str(_INSIDE), str(file), str(threads), str(context)]
         with ExitStack() as held:
             self._log = held.enter_context(tempfile.TemporaryFile())
-            self._process = _started(command, self._log)
+            try:
+                self._process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=self._log, bufsize=0)
+            except OSError as error:
+                said = f"{command[0]} does not start ({error.strerror}): build its environment anew."
+                raise EngineError(said) from None
             held.callback(_end, self._process)
             self.about = self._read(PeerAbout)
             self._held = held.pop_all()
@@ -124,13 +129,6 @@ class LlamaCpp:
         self._log.seek(0)
         said = [line.strip() for line in self._log.read().decode(errors="replace").splitlines() if line.strip()]
         return EngineError(f"{NAME} ended ({said[-1] if said else 'without a word'}): ask it for less.")
-
-
-def _started(command: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0)
-    except OSError as error:
-        raise EngineError(f"{command[0]} does not start ({error.strerror}): build its environment anew.") from None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

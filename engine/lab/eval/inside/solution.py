@@ -20,8 +20,7 @@ def play() -> None:
     for standard in (0, 1, 2):
         os.dup2(nowhere, standard)
     namespace: dict[str, Any] = {"__name__": "solution"}
-    question = json.loads(questions.readline())
-    answers.write(pack(_begin(question, namespace)))
+    answers.write(pack(_begin(json.loads(questions.readline()), namespace)))
     for line in questions:
         answers.write(_answer(json.loads(line), namespace))
 

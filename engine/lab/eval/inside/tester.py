@@ -29,8 +29,7 @@ class Solution:
         """Ask the solution. Raises SolutionFailed."""
         try:
             self.questions.write(pack(question))
-            line = self.answers.readline(_LONGEST_LINE)
-            answer = json.loads(line)
+            answer = json.loads(self.answers.readline(_LONGEST_LINE))
         except (OSError, ValueError, RecursionError) as error:
             raise SolutionFailed("it ended before it answered") from error
         if not isinstance(answer, dict):

@@ -56,35 +56,27 @@ _ROOM = 512
 Rewriter = Callable[[RewriteTask], Rewritten]
 
 
-def by_model(model: Model) -> Rewriter:
-    """Rewrites by a model, as the editor's command does them, in this process."""
-
-    def rewrite(task: RewriteTask) -> Rewritten:
-        began = time.perf_counter()
-        filled = drive(model, answering(model, task.request()))
-        best = filled.candidates[0] if filled.candidates else None
-        return Rewritten(
-            text=best.text if best else "",
-            ms=(time.perf_counter() - began) * 1000,
-            forwards=filled.forwards,
-            outside=best.swallowed if best else 0,
-        )
-
-    return rewrite
+def by_model(model: Model, task: RewriteTask) -> Rewritten:
+    """A rewrite by a model, as the editor's command does it, in this process."""
+    began = time.perf_counter()
+    filled = drive(model, answering(model, task.request()))
+    best = filled.candidates[0] if filled.candidates else None
+    return Rewritten(
+        text=best.text if best else "",
+        ms=(time.perf_counter() - began) * 1000,
+        forwards=filled.forwards,
+        outside=best.swallowed if best else 0,
+    )
 
 
-def by_peer(beside: Beside) -> Rewriter:
-    """Rewrites by llama.cpp's chat with the same messages. Its answers are read in the same way, but there is no second
+def by_peer(beside: Beside, task: RewriteTask) -> Rewritten:
+    """A rewrite by llama.cpp's chat with the same messages. Its answer is read in the same way, but there is no second
     try."""
-
-    def rewrite(task: RewriteTask) -> Rewritten:
-        request = task.request()
-        talk = conversation(request)
-        said = beside.peer.chat(talk.messages, max_tokens=_ROOM + 2 * len(task.old))
-        code = said.text.partition("```")[2].partition("\n")[2] if "```" in said.text else said.text
-        return Rewritten(text=answered(request, code, talk.closing) or "", ms=said.ms, forwards=said.tokens)
-
-    return rewrite
+    request = task.request()
+    talk = conversation(request)
+    said = beside.peer.chat(talk.messages, max_tokens=_ROOM + 2 * len(task.old))
+    code = said.text.partition("```")[2].partition("\n")[2] if "```" in said.text else said.text
+    return Rewritten(text=answered(request, code, talk.closing) or "", ms=said.ms, forwards=said.tokens)
 
 
 def evaluate(

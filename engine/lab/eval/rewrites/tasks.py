@@ -60,7 +60,7 @@ class RewriteTask:
     def file_with(self, new: str) -> str:
         return self.prefix + new + self.suffix
 
-    def request(self, n: int = 1, deadline_ms: float | None = None) -> FillRequest:
+    def request(self) -> FillRequest:
         return FillRequest(
             task="rewrite",
             prefix=self.prefix,
@@ -68,8 +68,6 @@ class RewriteTask:
             suffix=self.suffix,
             language=self.language,
             instruction=self.instruction,
-            n=n,
-            deadline_ms=deadline_ms,
         )
 
 

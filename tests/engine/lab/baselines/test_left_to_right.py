@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from engine.common.errors import BadInput
 from engine.common.request import FillRequest
-from engine.lab.baselines.generate import fill_by_generate, generate
+from engine.lab.baselines.generate import fill_by_generate, generate, released_class
 from engine.lab.baselines.left_to_right import cut, fill_by_causal_head, fill_left_to_right, gap_tokens, meeting
-from engine.lab.baselines.released_class import released_class
 from engine.lab.eval.rows import ROWS, chosen_rows, possible
 from engine.models.base import Prompt
 from engine.models.gemma.model import DiffusionGemma

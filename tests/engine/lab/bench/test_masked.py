@@ -16,10 +16,9 @@ from engine.common.errors import BadInput, ModelError
 from engine.fill.loading import load
 from engine.fill.pipeline import fill
 from engine.lab.baselines.reference import generates, reference
-from engine.lab.bench.end_to_end import end_to_end
 from engine.lab.bench.families import random_model
-from engine.lab.bench.keystroke import keystroke
-from engine.lab.bench.steps import bounds, flops, grid, products, run_all, step_kinds
+from engine.lab.bench.fills import end_to_end
+from engine.lab.bench.steps import bounds, flops, grid, keystroke, products, run_all, step_kinds
 from engine.lab.bench.timing import Stopwatch
 from engine.lab.bench.workload import Measured, request_for, token_ids
 from engine.models.base import LeftToRight

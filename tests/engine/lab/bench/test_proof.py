@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from engine.common.errors import BadInput, ModelError
-from engine.lab.bench.end_to_end import end_to_end
 from engine.lab.bench.families import random_model
+from engine.lab.bench.fills import end_to_end
 from engine.lab.bench.random_models import random_gemma
 from engine.lab.bench.timing import Stopwatch
 from engine.lab.bench.workload import rows_of, token_ids

@@ -49,7 +49,7 @@ def test_right_wrong_and_silent_are_told_apart() -> None:
 def test_a_model_is_asked_as_editors_ask_it() -> None:
     task = TASKS[0]
     model = Oracle("oracle", [Case(text=f"{task.prefix}▮{task.answer}▮{task.suffix}")])
-    made = by_model(model)(task)
+    made = by_model(model, task)
     assert made.text == task.answer
     assert made.forwards > 0
 
@@ -70,7 +70,7 @@ def test_llama_cpp_is_told_the_same_and_its_answer_is_taken_in_the_same_way() ->
         return PeerAnswer(text=text, tokens=20, prompt_tokens=1, ended=True, ms=40.0)
 
     beside = cast(Any, SimpleNamespace(peer=SimpleNamespace(chat=chat)))
-    made = by_peer(beside)(task)
+    made = by_peer(beside, task)
     assert task.instruction in heard[0]
     assert made.text == task.answer
     assert (made.ms, made.forwards) == (40.0, 20)

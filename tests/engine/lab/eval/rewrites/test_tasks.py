@@ -7,9 +7,8 @@ from collections import Counter
 import pytest
 
 from engine.common.errors import BadInput
-from engine.lab.eval.rewrites.plain_javascript import plain_javascript
 from engine.lab.eval.rewrites.tasks import RewriteTask, parsed, rewrite_tasks, tasks_of
-from engine.lab.eval.rewrites.tests_of import checked, is_run
+from engine.lab.eval.rewrites.tests_of import checked, is_run, plain_javascript
 
 TASKS = rewrite_tasks()
 ONE = """\
