@@ -152,7 +152,7 @@ class _Answers:
         further = [number for number in said if ends.goes_on]
         broken = {number: each for number in further if (each := _hypothesis(gap, ends, found[number], broken=True))}
         ways = [*said.items(), *broken.items()]
-        answers = yield from _validated(gap, [each for _, each in ways])
+        answers = yield from validated_fills(gap.request, [each.text for _, each in ways], gap.deadline)
         clean = dict[int, Hypothesis]()
         for (number, each), answer in zip(ways, answers, strict=True):
             if answer and answer.verdict and answer.verdict.problems:
@@ -167,17 +167,14 @@ class _Answers:
         """What is offered; where that is too little, the heads of others that may stand in the gap, too."""
         if not self.refused or len(self.offered) >= self._gap.request.n:
             return self.offered
-        heads = yield from _validated(self._gap, self.refused, cut=True)
+        texts, gap = [each.text for each in self.refused], self._gap
+        heads = yield from validated_fills(gap.request, texts, gap.deadline, cut=True)
         cut = [
-            _checked(self._gap, each, found, "cut")
+            _checked(gap, each, found, "cut")
             for each, found in zip(self.refused, heads, strict=True)
             if found and found.verdict
         ]
         return [*self.offered, *cut]
-
-
-def _validated(gap: Gap, said: Sequence[Hypothesis], *, cut: bool = False) -> Work[Sequence[ValidatedFill | None]]:
-    return (yield from validated_fills(gap.request, [each.text for each in said], gap.deadline, cut=cut))
 
 
 def _checked(gap: Gap, said: Hypothesis, found: ValidatedFill, syntax: Syntax = "ok") -> Hypothesis:

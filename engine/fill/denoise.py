@@ -49,8 +49,7 @@ def denoise(
             confidence=canvas.confidence,
             unchanged=unchanged,
         )
-        done = policies.settled(info)
-        _reopen(canvas, done[:, None])
+        _reopen(canvas, policies.settled(info)[:, None])
         if should_stop():
             break
     return canvas

@@ -71,8 +71,7 @@ class Ends:
         """The number of characters of a text that belong to the gap, whatever comes next."""
         if "\n" in said.strip("\n"):
             return 0
-        rest = self._rest.strip()
-        return min(len(said) - next(overlaps(said, rest), 0), self.cut(said))
+        return min(len(said) - next(overlaps(said, self._rest.strip()), 0), self.cut(said))
 
     def _found(self, said: str, *, whole: bool) -> int | None:
         """Where the gap ends in what is said; None: it has not come to that yet. `whole`: the last line is complete."""

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -81,7 +82,7 @@ def drafted_between(before: str, after: str, work: Work[T]) -> Work[T]:
         wanted = next(work)
         while True:
             if isinstance(wanted, Step):
-                wanted = dataclasses.replace(wanted, draft=_between(before, after, wanted.draft))
+                wanted = dataclasses.replace(wanted, draft=partial(_between, before, after, wanted.draft))
             wanted = work.send((yield wanted))
     except StopIteration as end:
         return end.value
@@ -89,12 +90,9 @@ def drafted_between(before: str, after: str, work: Work[T]) -> Work[T]:
         work.close()
 
 
-def _between(before: str, after: str, draft: Callable[[], Draft]) -> Callable[[], Draft]:
-    def whole() -> Draft:
-        drawn = draft()
-        return replace(drawn, text=before + drawn.text + after, settled=len(before) + drawn.settled)
-
-    return whole
+def _between(before: str, after: str, draft: Callable[[], Draft]) -> Draft:
+    drawn = draft()
+    return replace(drawn, text=before + drawn.text + after, settled=len(before) + drawn.settled)
 
 
 def check_rewrite(request: FillRequest) -> None:

@@ -22,7 +22,6 @@ from engine.fill.validation import checked, validated_fills
 from engine.models.logits import Logits
 from engine.syntax.languages import language_of
 from engine.syntax.problems import Problem
-from engine.syntax.questions import ValidatedFill
 
 ROUNDS = 2
 """Times that a canvas is repaired: around the problem, then all of its lines."""
@@ -76,13 +75,9 @@ def _sort_out(
         if found.verdict and found.verdict.problems:
             broken[row] = found.verdict.problems
         elif found.verdict or not needs_verdict:
-            done.append(_offered(gap, said, found, syntax))
+            done.append(checked(shortened(gap, said, found.text), found, syntax))
             del pending[row]
     return broken
-
-
-def _offered(gap: Gap, said: Hypothesis, found: ValidatedFill, syntax: Syntax) -> Hypothesis:
-    return checked(shortened(gap, said, found.text), found, syntax)
 
 
 def _places(
@@ -146,5 +141,5 @@ def _cut(gap: Gap, left: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
     if gap.request.task != "fill":
         return []
     validated = yield from validated_fills(gap.request, [each.text for each in left], gap.deadline, cut=True)
-    pairs = zip(left, validated, strict=True)
-    return [_offered(gap, said, found, "cut") for said, found in pairs if found and found.verdict]
+    pairs = ((said, found) for said, found in zip(left, validated, strict=True) if found and found.verdict)
+    return [checked(shortened(gap, said, found.text), found, "cut") for said, found in pairs]

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import Match, SequenceMatcher
-from itertools import islice
+from itertools import accumulate, islice
 
 from engine.common.sequences import common_ends, common_head
 from engine.syntax.roles import BINDS, MEMBERS, RoleKind, SpanRole
@@ -146,9 +146,7 @@ def resizes(old: str, new: str) -> bool:
 def replaced(old: str, new: str) -> Iterator[tuple[int, str, str]]:
     """What it takes to make `new` of `old`, token by token: where in `old`, what goes and what comes."""
     before, after = _TOKEN.findall(old), _TOKEN.findall(new)
-    at = [0]
-    for token in before:
-        at.append(at[-1] + len(token))
+    at = [0, *accumulate(map(len, before))]
     for kind, first, last, new_first, new_last in _Matching(before, after, _MOST_TOKEN_PAIRS).get_opcodes():
         if kind != "equal":
             yield at[first], "".join(before[first:last]), "".join(after[new_first:new_last])

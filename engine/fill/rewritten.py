@@ -64,8 +64,7 @@ def _drawn_row(gap: Gap, tokens: OldTokens, index: int, rng: random.Random) -> R
 
 def _canvas(gap: Gap, rows: Sequence[Row]) -> Canvas:
     """What is no noise stands on it from the start. Unless all is noise, the old text conditions the first step."""
-    noise = gap.model.info.noise
-    absorbing = noise.mask_id is not None
+    absorbing = gap.model.info.noise.mask_id is not None
     cells = [
         [
             token if stays or (absorbing and not noisy) else None

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from msgspec import structs
 
@@ -97,16 +98,12 @@ def by_holes(gap: Gap, site: Site) -> Generator[Step, Logits, list[Alternative]]
     return (yield from alternatives(gap, old_tokens(gap, gap.request.old), site.spots))
 
 
-def by_strength(strength: float) -> Way:
+def by_strength(strength: float, gap: Gap, site: Site) -> Generator[Step, Logits, list[Alternative]]:
     """Denoise a share of the line anew."""
-
-    def way(gap: Gap, site: Site) -> Generator[Step, Logits, list[Alternative]]:
-        gap.request = structs.replace(gap.request, strength=strength)
-        found = hypotheses(gap, (yield from rewritten(gap)))
-        proposed = [Alternative(text=each.text, likely=sum(map(math.log, each.confidence))) for each in found]
-        return sorted(proposed, key=lambda each: -each.likely)
-
-    return way
+    gap.request = structs.replace(gap.request, strength=strength)
+    found = hypotheses(gap, (yield from rewritten(gap)))
+    proposed = [Alternative(text=each.text, likely=sum(map(math.log, each.confidence))) for each in found]
+    return sorted(proposed, key=lambda each: -each.likely)
 
 
 def by_writing(gap: Gap, site: Site) -> Work[list[Alternative]]:
@@ -135,7 +132,7 @@ def _word_start(line: str, spot: int) -> int:
     return word.start() if word else len(before)
 
 
-WAYS: tuple[Way, ...] = (by_holes, by_strength(0.3), by_strength(0.6), by_strength(1.0))
+WAYS: tuple[Way, ...] = (by_holes, *(partial(by_strength, share) for share in (0.3, 0.6, 1.0)))
 CODER_WAYS: tuple[Way, ...] = (by_writing,)
 """Of a model without canvases."""
 
@@ -232,7 +229,7 @@ class _Fixing:
         """What fixes one error region, best first; of the first way that fixes it."""
         if inserted := (yield from self._inserted(now, region)):
             return _best_first(inserted)
-        sites = list(self._sites(now, region))
+        sites = self._sites(now, region)
         for way in self._ways:
             self._check_ms = min(_CHECK_MS, self._left_ms)
             if self._check_ms <= 0:
@@ -291,7 +288,7 @@ class _Fixing:
                 break
         return found
 
-    def _sites(self, now: _Broken, region: SyntaxErrorRegion) -> Iterator[Site]:
+    def _sites(self, now: _Broken, region: SyntaxErrorRegion) -> list[Site]:
         """The lines of the likeliest spots in the text that is asked for."""
         end = len(now.text) - self._after
         inside = [spot for spot in region.spots if self._before <= spot <= end]
@@ -301,8 +298,7 @@ class _Fixing:
             start = max(now.text.rfind("\n", 0, spot) + 1, self._before)
             stop = now.text.find("\n", spot)
             lines.setdefault((start, min(stop if stop >= 0 else len(now.text), end)), []).append(spot)
-        for (start, stop), spots in list(lines.items())[:_LINES]:
-            yield self._within_canvas(now.text, start, stop, spots)
+        return [self._within_canvas(now.text, *line, spots) for line, spots in list(lines.items())[:_LINES]]
 
     def _within_canvas(self, text: str, start: int, end: int, spots: list[int]) -> Site:
         """A line, or as much of it around the first spot as fits on a canvas."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from engine.fill.gap import Gap
 from engine.models.base import Model
@@ -37,10 +38,7 @@ def old_tokens(gap: Gap, old: str, keep: Sequence[tuple[int, int]] = ()) -> OldT
 def token_bounds(model: Model, ids: Sequence[int]) -> list[int]:
     """The number of whole characters that the first 0, 1, 2, ... tokens spell."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    bounds = [0]
-    for token in ids:
-        bounds.append(bounds[-1] + len(decoder.decode(model.vocabulary.bytes[token])))
-    return bounds
+    return [0, *accumulate(len(decoder.decode(model.vocabulary.bytes[token])) for token in ids)]
 
 
 def _meet(start: int, end: int, first: int, last: int) -> bool:

@@ -57,17 +57,14 @@ def export(
         "trained_tokens": state.tokens,
         "trained_steps": state.step,
     }
-    _write(out / METADATA_FILE, metadata)
+    (out / METADATA_FILE).write_text(json.dumps(metadata, indent=2) + "\n", encoding="utf-8")
 
 
 def keep_threshold(out: Path, threshold: float) -> None:
     """Add to an exported model's metadata the least confidence of what is shown without being requested."""
-    metadata = json.loads((out / METADATA_FILE).read_text(encoding="utf-8"))
-    _write(out / METADATA_FILE, metadata | {"threshold": threshold})
-
-
-def _write(path: Path, metadata: dict[str, Any]) -> None:
-    path.write_text(json.dumps(metadata, indent=2) + "\n", encoding="utf-8")
+    file = out / METADATA_FILE
+    metadata = json.loads(file.read_text(encoding="utf-8")) | {"threshold": threshold}
+    file.write_text(json.dumps(metadata, indent=2) + "\n", encoding="utf-8")
 
 
 def _generation(recipe: Recipe) -> DiffusionGemmaGenerationConfig:

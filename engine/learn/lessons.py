@@ -87,11 +87,10 @@ def count_tokens(repository: Repository, tokenizer: Tokenizer) -> dict[Split, in
         split: sum(len(encode(tokenizer, each.text)) for each in repository.of(split)) for split in get_args(Split)
     }
     if tokens["train"] < LEAST_TOKENS or not repository.of("held-out"):
-        left_out = f" Left out: {repository.why_left_out}." if repository.left_out else ""
         raise BadInput(
             f"There is too little to learn from: {counted(tokens['train'], 'token')} in "
             f"{counted(len(repository.documents), 'file')} of code, and {LEAST_TOKENS:,} in two files or more are "
-            f"needed.{left_out} Name a folder with more code; `dg-lsp files` lists what may be read of one."
+            f"needed.{repository.note} Name a folder with more code; `dg-lsp files` lists what may be read of one."
         )
     return tokens
 
@@ -109,17 +108,12 @@ def write_corpus(repository: Repository, tokenizer: Tokenizer, out: Path) -> Non
 class Lessons:
     """Makes batches in the bundled model's layout. The same arguments give the same batch, in any process."""
 
-    source: BatchSource
-
-    @property
-    def recipe(self) -> Recipe:
-        return self.source.recipe
-
-    def with_recipe(self, recipe: Recipe) -> Lessons:
-        return replace(self, source=replace(self.source, recipe=recipe))
+    corpus: Path
+    recipe: Recipe
+    seed: int
 
     def batch(self, step: int, split: Split = "train") -> Canvases:
-        made = self.source.batch(step, 0, split)
+        made = BatchSource(corpus=self.corpus, recipe=self.recipe, seed=self.seed).batch(step, 0, split)
         assert isinstance(made, Canvases)
         # Predictions of a gap's end and width came with the repeated suffix.
         return made if self.recipe.repeated else unasked(made)

@@ -109,7 +109,7 @@ def _import_all() -> None:
 def _row(lessons: TuningLessons, width: int, sitting: Sitting) -> tuple[Batch, Recipe]:
     """One row of this width, and a recipe of such rows alone."""
     recipe = replace(lessons.recipe, contexts=(width,), step_tokens=width)
-    return to_device(lessons.with_recipe(recipe).batch(0), sitting.device), recipe
+    return to_device(replace(lessons, recipe=recipe).batch(0), sitting.device), recipe
 
 
 def _row_s(network: Trainable, lessons: TuningLessons, width: int, sitting: Sitting) -> float:

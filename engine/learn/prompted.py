@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -21,7 +21,6 @@ from engine.learn.masked_rows import GapTokens, MaskedRows, RowOfTruth, hidden_g
 from engine.learn.packed import PackedCorpus
 from engine.learn.recipe import Recipe
 from engine.learn.repository import Repository
-from engine.learn.run import BatchSource
 from engine.models.base import Prompt
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked
@@ -142,9 +141,6 @@ class PromptedLessons:
     seed: int
     model: DiffusionGemma | Masked
 
-    def with_recipe(self, recipe: Recipe) -> PromptedLessons:
-        return replace(self, recipe=recipe)
-
     def batch(self, step: int, split: Split = "train") -> Canvases | MaskedRows:
         rng = random.Random(f"{self.seed}/{split}/{step}")
         width = self.recipe.contexts[step % len(self.recipe.contexts)]
@@ -162,7 +158,7 @@ def lessons_of(
 ) -> TuningLessons:
     """Lessons in the layout that the model is served in, from the repository's `corpus`."""
     if isinstance(model, DiffusionGemma) and not model.info.instructions:
-        return Lessons(source=BatchSource(corpus=corpus, recipe=recipe, seed=seed))
+        return Lessons(corpus=corpus, recipe=recipe, seed=seed)
     splits = get_args(Split)
     corpora = {split: (PackedCorpus(corpus, split), [each.path for each in repository.of(split)]) for split in splits}
     return PromptedLessons(corpora=corpora, recipe=recipe, seed=seed, model=model)

@@ -77,9 +77,10 @@ class Repository:
         return [each for each in self.documents if each.split == split]
 
     @property
-    def why_left_out(self) -> str:
-        """The counts of `left_out` as text, the largest first."""
-        return ", ".join(f"{count:,} {reason}" for reason, count in Counter(self.left_out).most_common())
+    def note(self) -> str:
+        """A sentence with the counts of `left_out`, the largest first, and a blank before it; empty without any."""
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in Counter(self.left_out).most_common())
+        return counts and f" Left out: {counts}."
 
     @property
     def sides(self) -> dict[str, Split]:

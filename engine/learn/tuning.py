@@ -92,7 +92,6 @@ class Prepared:
     checkpoint: Checkpoint
     listing: Listing
     repository: Repository
-    tokens: Mapping[Split, int]
     last: Adapter | None
     """The existing adapter, on or off."""
     start: Adapter | None
@@ -192,12 +191,11 @@ def prepared(request: TuningRequest, say: Say, doing: Say = lambda _: None) -> G
             checkpoint=checkpoint,
             listing=listing,
             repository=repository,
-            tokens=tokens,
             last=last,
             start=start,
             learnt=learnt,
             model=model,
-            lessons=lessons.with_recipe(recipe),
+            lessons=replace(lessons, recipe=recipe),
             plan=replace(planned, steps=steps),
             sitting=sitting,
             directory=directory,
@@ -289,8 +287,8 @@ def summary(listing: Listing, repository: Repository, tokens: Mapping[Split, int
         split: f"{counted(len(repository.of(split)), 'file')} with {counted(tokens[split], 'token')}"
         for split in tokens
     }
-    return f"{listing.folder}: {told['train']} to learn from, {told['held-out']} held out to measure on." + (
-        f" Left out: {repository.why_left_out}." if repository.left_out else ""
+    return (
+        f"{listing.folder}: {told['train']} to learn from, {told['held-out']} held out to measure on.{repository.note}"
     )
 
 

@@ -146,9 +146,7 @@ def _lines_after_first(brackets: Brackets, fill: str) -> Iterator[tuple[int, str
 def _repeated_quote(brackets: Brackets, fill: str) -> int:
     """Where a fill ends the string around the gap although the text after the gap does."""
     pending = brackets.at_gap.pending
-    if not pending or not pending.closer.strip():
-        return len(fill)
-    if not _ends_after(pending, brackets):
+    if not pending or not pending.closer.strip() or not _ends_after(pending, brackets):
         return len(fill)
     inside = _continued(brackets, fill)
     if not inside or not inside.ended:

@@ -43,9 +43,7 @@ class GapSpan:
     def places(self, found: Found) -> Iterator[tuple[str, int, int]]:
         """Names of a problem outside of the gap that all versions of the text share: places before the gap count from
         the beginning, those after it from the end. None for one that ends inside the gap."""
-        for start in self._ends(found.start):
-            for end in self._ends(found.end):
-                yield found.what, start, end
+        return ((found.what, start, end) for start in self._ends(found.start) for end in self._ends(found.end))
 
     def holds(self, found: Found) -> bool:
         """Whether the problem lies in the gap, and not only at its end."""

@@ -23,7 +23,7 @@ def framed(body: dict[str, Any]) -> bytes:
 def read_frame(source: IO[bytes]) -> dict[str, Any] | None:
     """The next frame of a pipe; None at its end."""
     head = source.read(HEAD_NBYTES)
-    return _unpacked(source.read(announced(head, MOST_NBYTES))) if len(head) == HEAD_NBYTES else None
+    return unframe(source.read(announced(head, MOST_NBYTES)), "surrogatepass") if len(head) == HEAD_NBYTES else None
 
 
 def packed_question(question: Question, budget_ms: float, limit_ms: float) -> bytes:
@@ -42,7 +42,7 @@ def packed_reply(reply: Reply | None, *, out_of_time: bool) -> bytes:
 
 def unpacked_reply(body: bytes, question: Question) -> tuple[Reply | None, bool]:
     """The reply to a question, and whether its budget was used up. Raises MalformedMessage for anything else."""
-    message = _unpacked(body)
+    message = unframe(body, "surrogatepass")
     # A question says what it is answered by: it is an `Asks` of that.
     (kind,) = get_args(cast(Any, type(question)).__orig_bases__[0])
     try:
@@ -52,7 +52,3 @@ def unpacked_reply(body: bytes, question: Question) -> tuple[Reply | None, bool]
     if reply is not None and not question.fits(cast(Any, reply)):
         raise MalformedMessage("It is no answer to the question.")
     return reply, message.get("out_of_time") is True
-
-
-def _unpacked(body: bytes) -> dict[str, Any]:
-    return unframe(body, "surrogatepass")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from textwrap import dedent
 
 from engine.common.request import FillRequest
 from engine.common.sequences import overlaps
@@ -89,7 +90,7 @@ def answered(request: FillRequest, said: str, closing: str) -> str | None:
         return None
     indent = indent_of(request)
     lines = _without_surroundings(request, own_code(request, code)).split("\n")
-    lines = without_indent("\n".join(lines), common_indent(lines)).split("\n")
+    lines = dedent("\n".join(lines)).split("\n")
     full = (line for line in (indent + request.old).split("\n") if line.strip())
     if {line[0] for line in full if line[0] in " \t"} == {"\t"}:
         lines = _in_tabs(lines)
@@ -149,7 +150,8 @@ def from_selection(talk: Conversation, said: str) -> str:
         return said
     lines, first = said.split("\n"), talk.old.strip().partition("\n")[0].rstrip()
     at = next((at for at, line in enumerate(lines) if line.strip() == first), len(lines))
-    return without_indent("\n".join(lines[at:]), common_indent(lines[at : at + 1]))
+    line = "".join(lines[at : at + 1])
+    return without_indent("\n".join(lines[at:]), line[: len(line) - len(line.lstrip(" \t"))])
 
 
 def shown(request: FillRequest, said: str) -> str:
@@ -162,16 +164,6 @@ def indent_of(request: FillRequest) -> str:
     """The white space that the selection's first line begins with; none where the selection begins in a line."""
     line = request.prefix[request.prefix.rfind("\n") + 1 :]
     return line if not line.strip() else ""
-
-
-def common_indent(lines: list[str]) -> str:
-    """The white space that all lines with something on them begin with."""
-    full = [line for line in lines if line.strip()]
-    if not full:
-        return ""
-    first, last = min(full), max(full)
-    count = next((at for at, letter in enumerate(first) if letter not in " \t" or last[at : at + 1] != letter), 0)
-    return first[:count]
 
 
 def without_indent(text: str, indent: str) -> str:

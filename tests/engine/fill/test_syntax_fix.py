@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -342,7 +343,7 @@ def test_what_the_compiler_says_of_other_statements_stands_in_no_way(bundled):
 
 def test_starting_from_noise_is_another_way(bundled):
     request = FillRequest(task="fix", prefix="", old="x = f(1\ny = 2\n", suffix="", language="python")
-    candidates = drive(bundled, syntax_fix(bundled, request, ways=[by_strength(1.0)])).candidates
+    candidates = drive(bundled, syntax_fix(bundled, request, ways=[partial(by_strength, 1.0)])).candidates
     assert candidates
     assert all(is_sound(candidate.text) for candidate in candidates)
 

@@ -21,7 +21,7 @@ from engine.learn.learn import CHECKPOINT, PATIENCE, TuningState, learn, paramet
 from engine.learn.lessons import Lessons
 from engine.learn.lora import adapted
 from engine.learn.recipe import Recipe
-from engine.learn.run import Batch, BatchSource
+from engine.learn.run import Batch
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
 from tests.engine.formats import choose
@@ -55,7 +55,7 @@ def run(
         state = learn(
             GemmaNetwork(model.network.module),
             pairs,
-            teacher or Lessons(source=BatchSource(corpus=toy_corpus(), recipe=plan, seed=0)),
+            teacher or Lessons(corpus=toy_corpus(), recipe=plan, seed=0),
             plan,
             folder,
             CPU,
@@ -136,7 +136,7 @@ class Misleading:
 
 def test_it_stops_when_held_out_loss_rises_and_keeps_what_was_best(tmp_path: Path):
     plan = recipe(48)
-    teacher = Misleading(lessons=Lessons(source=BatchSource(corpus=toy_corpus(), recipe=plan, seed=0)))
+    teacher = Misleading(lessons=Lessons(corpus=toy_corpus(), recipe=plan, seed=0))
     state, found = run(tmp_path, steps=48, teacher=teacher)  # type: ignore[arg-type]
     assert state is not None
     assert state.worse == PATIENCE

@@ -17,7 +17,7 @@ from engine.learn.canvases import Canvases
 from engine.learn.corpus import Split
 from engine.learn.lessons import Lessons
 from engine.learn.plan import plan
-from engine.learn.run import BatchSource, step_losses
+from engine.learn.run import step_losses
 from engine.learn.tuning import learning
 from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.quantizing import quantize
@@ -42,7 +42,7 @@ from tests.engine.learn.tiny import CPU, toy_corpus, tiny
 rows = 6
 recipe = replace(tiny(), contexts=(160,), step_tokens=rows * 160, tokens=rows * 160, canvases_from=0, decay=0)
 model = load(sys.argv[1], "cpu").model
-lessons = Lessons(source=BatchSource(corpus=toy_corpus(), recipe=recipe, seed=0))
+lessons = Lessons(corpus=toy_corpus(), recipe=recipe, seed=0)
 with learning(model, None, 0) as (network, pairs):
     planned = plan(network, pairs, lessons, CPU)
     learn(network, pairs, lessons, recipe, Path(sys.argv[2]), CPU, lambda line: None)
@@ -111,7 +111,7 @@ def test_time_on_a_gpu_is_that_of_the_clock_with_what_is_still_at_work_there(mon
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 0))
     rows = 4
     recipe = replace(tiny(), contexts=(96,), step_tokens=rows * 96, tokens=rows * 96, canvases_from=0, decay=0)
-    lessons = Slow(source=BatchSource(corpus=toy_corpus(), recipe=recipe, seed=0))
+    lessons = Slow(corpus=toy_corpus(), recipe=recipe, seed=0)
     model = load(str(TOY), "cpu").model
     assert isinstance(model, DiffusionGemma)
     with learning(model, None, 0) as (network, pairs):

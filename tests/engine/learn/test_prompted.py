@@ -145,7 +145,7 @@ def test_what_is_learnt_lowers_the_loss(which: str, request: pytest.FixtureReque
     module = lessons.model.network.module
     with adapted(module, rank=4) as pairs:
         network = trainable(lessons.model.network, recompute=False)
-        state = learn(network, pairs, lessons.with_recipe(recipe), recipe, tmp_path / "run", CPU, lambda line: None)
+        state = learn(network, pairs, replace(lessons, recipe=recipe), recipe, tmp_path / "run", CPU, lambda line: None)
     assert state is not None
     assert state.gained
     assert state.best_loss < state.first_loss - 0.05
