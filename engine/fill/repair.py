@@ -17,7 +17,7 @@ from engine.fill.executor import Step, Work
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import Hypothesis, hypotheses, hypothesis, offsets, shortened
 from engine.fill.lengths.strategies import Fitted
-from engine.fill.sampling import linear_temperature
+from engine.fill.sampling import doubtful, linear_temperature
 from engine.fill.validation import checked, validated_fills
 from engine.models.logits import Logits
 from engine.syntax.languages import language_of
@@ -126,14 +126,9 @@ def _redo(gap: Gap, fitted: Fitted, places: Tensor) -> Generator[Step, Logits, F
         temperature=linear_temperature(TEMPERATURE, TEMPERATURE, STEPS),
         greedy_rows=0,
         top_p=1.0,
-        remask=doubtful,
+        remask=doubtful(DOUBTFUL),
     )
     return replace(fitted, canvas=canvas)
-
-
-def doubtful(confidence: Tensor, accepted: Tensor) -> Tensor:
-    """Accepted tokens that are guessed again, now that more is known around them: a `Remask` policy."""
-    return accepted & (confidence < DOUBTFUL)
 
 
 def _cut(gap: Gap, left: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:

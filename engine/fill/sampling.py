@@ -135,6 +135,15 @@ def stable_and_confident(stability_threshold: int, confidence_threshold: float) 
     return settled
 
 
+def doubtful(below: float) -> Remask:
+    """Accepted tokens with a probability under `below` are guessed again, now that more is known around them."""
+
+    def remask(confidence: Tensor, accepted: Tensor) -> Tensor:
+        return accepted & (confidence < below)
+
+    return remask
+
+
 def all_known(info: StepInfo) -> Tensor:
     return info.known.all(dim=-1)
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from engine.fill.repair import doubtful
 from engine.fill.sampling import (
     StepInfo,
     all_known,
     all_sure,
+    doubtful,
     entropy_bound,
     linear_temperature,
     stable_and_confident,
@@ -87,7 +87,7 @@ def test_absorbing_canvases_are_done_when_nothing_is_unknown():
 def test_only_what_was_accepted_is_doubted():
     confidence = torch.tensor([[0.1, 0.1, 0.9]])
     accepted = torch.tensor([[True, False, True]])
-    assert doubtful(confidence, accepted).tolist() == [[True, False, False]]
+    assert doubtful(0.5)(confidence, accepted).tolist() == [[True, False, False]]
 
 
 @pytest.mark.parametrize(
