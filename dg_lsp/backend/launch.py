@@ -80,7 +80,9 @@ def difference(wanted: Launch, running: EngineStatus) -> str:
             f"The engine is of dg-lsp {running.engine}, this window of {__version__}. It is replaced when the last "
             f"window of {running.engine} closes; `dg-lsp engine restart` does it now, for all editors."
         )
-    device = wanted.device if _is_on(wanted.device, running) else running.requested_device
+    # Which device "auto" leads to is known once the weights are loaded.
+    is_there = "auto" in (wanted.device, running.device) or running.device.startswith(wanted.device)
+    device = wanted.device if is_there else running.requested_device
     unload_s, exit_s = running.unload_after_s, running.exit_after_s
     has = Launch(
         model=running.model,
@@ -108,11 +110,6 @@ def _option(name: str) -> str:
 
 def _word(value: str | float) -> str:
     return value if isinstance(value, str) else str(value).removesuffix(".0")
-
-
-def _is_on(device: str, running: EngineStatus) -> bool:
-    # Which device "auto" leads to is known once the weights are loaded.
-    return device == "auto" or running.device == "auto" or running.device.startswith(device)
 
 
 def begin(launch: Launch) -> subprocess.Popen[bytes]:

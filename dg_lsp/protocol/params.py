@@ -143,15 +143,13 @@ class InlineCompletionContext(_Params, frozen=True, kw_only=True):
     selected_completion_info: Loose[SelectedCompletionInfo | None] = None
 
 
-class InlineCompletionParams(_Params, frozen=True, kw_only=True):
-    text_document: TextDocumentIdentifier
-    position: Position
-    context: Loose[InlineCompletionContext] = InlineCompletionContext()
-
-
 class CompletionParams(_Params, frozen=True, kw_only=True):
     text_document: TextDocumentIdentifier
     position: Position
+
+
+class InlineCompletionParams(CompletionParams, frozen=True, kw_only=True):
+    context: Loose[InlineCompletionContext] = InlineCompletionContext()
 
 
 class ReportedProblem(_Params, frozen=True, kw_only=True):

@@ -33,7 +33,9 @@ def closes(head: str, insertion: str, tail: str, rest: str | None = None, *, fol
             row = closer * (len(tail[index:]) - len(tail[index:].lstrip(closer)))
             found = _closing_quote(head, insertion, at, None if rest is None else (tail + rest)[:_NEAR_CHARS], row)
         elif closer in _OPENERS and _left_open(head, closer) > tail[:index].count(closer):
-            needed = 0 if index or rest is None else _owed(head, (tail + rest)[:_NEAR_CHARS], closer)
+            here = "" if rest is None else (tail + rest)[:_NEAR_CHARS]
+            # Those that are missing on the line, which the cursor cuts in two.
+            needed = 0 if index or rest is None else max(_left_open(head, closer) - _unopened(here, closer), 0)
             found = _first_unopened(insertion, at, closer, needed)
         else:
             return False
@@ -46,11 +48,6 @@ def closes(head: str, insertion: str, tail: str, rest: str | None = None, *, fol
 def begins_with(closed: str, tail: str) -> bool:
     """Whether closers begin with `tail`, and with all of a row of quotes that it ends with."""
     return closed.startswith(tail) and not (tail[-1:] in _QUOTES and closed[len(tail) :].startswith(tail[-1:]))
-
-
-def _owed(head: str, line: str, closer: str) -> int:
-    """How many of `closer` are missing on a line that is cut in two at the cursor."""
-    return max(_left_open(head, closer) - _unopened(line, closer), 0)
 
 
 def _left_open(head: str, closer: str) -> int:

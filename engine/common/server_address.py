@@ -98,14 +98,10 @@ def _options(query: str) -> dict[str, str]:
             raise ModelError(f"The address of a server can't say {key[:40]!r}: use {', '.join(_OPTIONS)}.")
         if key == "allow_insecure" and value not in ("true", "false"):
             raise ModelError(f"{key} must be true or false, not {value[:40]!r}.")
-        if key in ("ca_file", "key_file") and not _is_absolute(value):
+        if key in ("ca_file", "key_file") and not (value.startswith("~") or Path(value).is_absolute()):
             # The engine stands in no folder of the user's.
             raise ModelError(f"{key} must be a whole path, not {value[:100]!r}.")
     return options
-
-
-def _is_absolute(path: str) -> bool:
-    return path.startswith("~") or Path(path).is_absolute()
 
 
 def is_loopback(host: str) -> bool:

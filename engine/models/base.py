@@ -151,6 +151,17 @@ class Context(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, kw_only=True)
+class TextContext:
+    """A context of which nothing is computed in advance."""
+
+    ids: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        return len(self.ids)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """A request in tokens: the context ends at the gap, the canvas is [gap | suffix]."""
@@ -327,6 +338,12 @@ class WidthHead(Protocol):
 class Capabilities(Protocol):
     """What only some models can do. A family inherits this class and overrides what it can do; the rest is None."""
 
+    vocabulary: Vocabulary
+
+    def detokenize(self, ids: Sequence[int]) -> str:
+        """Text of `ids`; the inverse of `tokenize`."""
+        return self.vocabulary.text(ids)
+
     @property
     def prefill(self) -> Prefill | None:
         """Encodes contexts piece by piece; None: `encode` takes the whole of one, or has nothing to do."""
@@ -375,15 +392,8 @@ class Model(Capabilities, Protocol):
         """Constant."""
         ...
 
-    @property
-    def vocabulary(self) -> Vocabulary: ...
-
     def tokenize(self, text: str) -> list[int]:
         """Ids of `text`, without special tokens."""
-        ...
-
-    def detokenize(self, ids: Sequence[int]) -> str:
-        """Text of `ids`; the inverse of `tokenize`."""
         ...
 
     def prompt(self, request: FillRequest, limit: int | None = None) -> Prompt:

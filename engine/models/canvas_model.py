@@ -51,9 +51,6 @@ class CanvasModel(Capabilities, ABC, Generic[N]):
         self.head = Head(network.logits, info.noise.vocab_size, network.conditions_by)
         self.static = static_steps(network, self.reads, info.context_limit)
 
-    def detokenize(self, ids: Sequence[int]) -> str:
-        return self.vocabulary.text(ids)
-
     @abstractmethod
     def parts(self, rows: Rows) -> list[Part]:
         """One sequence for each row."""

@@ -44,7 +44,7 @@ def _gemma4(fields: Mapping[str, Any], name: str) -> Tokenizer:
     tokens, kinds, merges = said.values()
     if tokens is None or kinds is None or merges is None or len(kinds) != len(tokens):
         raise ModelError(f"{name} contradicts itself about its tokens: pull or copy the model again.")
-    tokenizer = sentence_piece(tokens, kinds, [_pair(merge) for merge in merges])
+    tokenizer = sentence_piece(tokens, kinds, [pair(merge) for merge in merges])
     # Some control tokens are called text there, so that a chat shows them.
     return with_added(tokenizer, tokens, kinds, lambda token: _CONTROL.fullmatch(token) is not None)
 
@@ -80,7 +80,7 @@ def with_added(
     return tokenizer
 
 
-def _pair(merge: str) -> tuple[str, str]:
+def pair(merge: str) -> tuple[str, str]:
     # A piece may begin with a space.
     cut = merge.find(" ", 1)
     return merge[:cut], merge[cut + 1 :]

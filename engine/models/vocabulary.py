@@ -80,9 +80,9 @@ class Vocabulary:
         """Tokens that begin with `head`, or that `head` begins with: what may follow where `head` must be spelled."""
         order = self._order
         first = bisect_left(order, head, key=lambda token: self.bytes[token])
-        longer = _while_starting(order, first, self.bytes, head)
+        last = bisect_left(order, True, lo=first, key=lambda token: not self.bytes[token].startswith(head))
         shorter = [token for size in range(1, len(head)) if (token := self._token(head[:size])) is not None]
-        return longer + shorter
+        return order[first:last] + shorter
 
     @cached_property
     def _order(self) -> list[int]:
@@ -93,11 +93,6 @@ class Vocabulary:
         if at < len(self._order) and self.bytes[self._order[at]] == spelled:
             return self._order[at]
         return None
-
-
-def _while_starting(order: list[int], first: int, spelled: list[bytes], head: bytes) -> list[int]:
-    last = bisect_left(order, True, lo=first, key=lambda token: not spelled[token].startswith(head))
-    return order[first:last]
 
 
 def _speller(pieces: dict[str, int]) -> Callable[[str], bytes]:

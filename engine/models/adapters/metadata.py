@@ -166,15 +166,11 @@ def claimed(work: Path) -> Generator[None]:
     """Within the block no other process makes or removes the adapter of the folder `work`. Raises BadInput where one
     does."""
     work.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = FileLock(work / _LOCK, blocking=False)
     try:
-        lock.acquire()
+        with FileLock(work / _LOCK, blocking=False):
+            yield
     except Timeout:
         raise BadInput("This folder is being tuned already: wait for its end, or pause it by Ctrl-C.") from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def remove_adapter(directory: Path) -> None:

@@ -46,7 +46,7 @@ class CoderCanvas(Capabilities):
             widths=WIDTHS,
             instructions=False,
         )
-        self.vocabulary, self.tokenize, self.detokenize = coder.vocabulary, coder.tokenize, coder.detokenize
+        self.vocabulary, self.tokenize = coder.vocabulary, coder.tokenize
         self.encode, self.head = coder.encode, coder.head
 
     def prompt(self, request: FillRequest, limit: int | None = None) -> Prompt:

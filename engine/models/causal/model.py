@@ -134,9 +134,6 @@ class Causal(PiecewisePrefill):
     def canvas(self) -> CoderCanvas | None:
         return None if self._paired is None else CoderCanvas(self, self._paired, self._unknown)
 
-    def detokenize(self, ids: Sequence[int]) -> str:
-        return self.vocabulary.text(ids)
-
     def forget(self) -> None:
         """Empty the caches, as if no request had come before."""
         budget = cache_budget(self.network.devices, 0)

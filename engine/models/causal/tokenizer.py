@@ -18,7 +18,7 @@ from tokenizers.models import BPE
 
 from engine.common.errors import ModelError
 from engine.models.checkpoints.directory import Checkpoint, loading, read_json
-from engine.models.tokenizer import NORMAL, QWEN2, REST, WORDS, byte_level, sentence_piece, settled, with_added
+from engine.models.tokenizer import NORMAL, QWEN2, REST, WORDS, byte_level, pair, sentence_piece, settled, with_added
 from engine.models.vocabulary import METASPACE
 
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -69,7 +69,7 @@ def _byte_level(fields: Mapping[str, Any], vocabulary: dict[str, int], name: str
         raise ModelError(
             f"{name} has a tokenizer of the kind {str(kind)[:80]!r}, and dg-lsp knows {', '.join(_CUTS)}: use another."
         )
-    merges = [_pair(merge) for merge in _field(fields, "merges", name)]
+    merges = [pair(merge) for merge in _field(fields, "merges", name)]
     return byte_level(BPE(vocab=vocabulary, merges=merges, ignore_merges=kind in _WHOLE_WORDS), cuts)
 
 
@@ -107,8 +107,3 @@ def _field(fields: Mapping[str, Any], own: str, name: str) -> Any:
     if value is None:
         raise ModelError(f"{name} does not say its tokenizer's {own}: pull or copy the model again.")
     return value
-
-
-def _pair(merge: str) -> tuple[str, str]:
-    left, _, right = merge.partition(" ")
-    return left, right

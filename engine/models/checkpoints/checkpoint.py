@@ -29,17 +29,13 @@ def read_checkpoint(path: Path, name: str) -> Checkpoint:
     """Read a model directory, or a GGUF. Raises ModelError for what is missing, cut off, unknown, contradictory or
     unsafe."""
     with loading(name):
-        is_folder = (path / "config.json").is_file() and not _only_gguf(path)
+        only_gguf = any(path.glob("*.gguf")) and not any(path.glob("*.safetensors"))
+        is_folder = (path / "config.json").is_file() and not only_gguf
         file = None if is_folder else gguf_file(path)
         if file is None:
             return _read(path, name)
         header = read_gguf(file)
         return checkpoint_of_gguf(header, name, header.nbytes)
-
-
-def _only_gguf(path: Path) -> bool:
-    """Whether a folder with a config.json has weights in a GGUF only."""
-    return any(path.glob("*.gguf")) and not any(path.glob("*.safetensors"))
 
 
 def checkpoint_of_gguf(file: GgufFile, name: str, nbytes: int) -> Checkpoint:

@@ -87,14 +87,6 @@ def _q5_1(blocks: Tensor) -> Tensor:
     return codes.view(torch.uint8).float().mul_(_half(blocks, 0)).add_(_half(blocks, 2))
 
 
-def _q8_0(blocks: Tensor) -> Tensor:
-    return blocks[:, 2:].view(torch.int8).float().mul_(_half(blocks, 0))
-
-
-def _q4_k(blocks: Tensor) -> Tensor:
-    return _scaled(blocks, _nibbles(blocks[:, 16:], 32))
-
-
 def _q5_k(blocks: Tensor) -> Tensor:
     high = _words(blocks[:, None, 16:48]) >> torch.arange(8)[:, None]
     return _scaled(blocks, _nibbles(blocks[:, 48:], 32).bitwise_or_((high & _bytes(1)).flatten(1) << 4))
@@ -127,8 +119,8 @@ _DECODERS: dict[str, Callable[[Tensor], Tensor]] = {
     "Q4_1": _q4_1,
     "Q5_0": _q5_0,
     "Q5_1": _q5_1,
-    "Q8_0": _q8_0,
-    "Q4_K": _q4_k,
+    "Q8_0": lambda blocks: blocks[:, 2:].view(torch.int8).float().mul_(_half(blocks, 0)),
+    "Q4_K": lambda blocks: _scaled(blocks, _nibbles(blocks[:, 16:], 32)),
     "Q5_K": _q5_k,
     "Q6_K": _q6_k,
 }

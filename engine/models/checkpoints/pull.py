@@ -193,11 +193,7 @@ def _our_files(info: ModelInfo, tag: str) -> Mapping[str, int]:
     only_gguf = tag or not any(file.endswith(".safetensors") for file in every)
     if only_gguf and (files := chosen_gguf(every, tag, info.id)):
         return {file: every[file] for file in files}
-    return {
-        file.rfilename: file.size or 0
-        for file in info.siblings or []
-        if _NAME.fullmatch(file.rfilename) and any(fnmatchcase(file.rfilename, pattern) for pattern in PATTERNS)
-    }
+    return {file: size for file, size in every.items() if any(fnmatchcase(file, pattern) for pattern in PATTERNS)}
 
 
 def _check(info: ModelInfo, hub_id: str, weights_nbytes: int, *, is_gguf: bool) -> None:

@@ -205,7 +205,8 @@ class GemmaNetwork(Network):
 
     def scaled(self, embeddings: Tensor) -> Tensor:
         """Embeddings [..., E], or averages of them, scaled for the layers."""
-        return embeddings * self._embedding_scale()
+        # Rounded as the weights are, which was so when the model was trained.
+        return embeddings * float(torch.tensor(self.config.hidden_size**0.5).to(self.embeddings.weight.dtype))
 
     def before(self, layer: Any, hidden: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return (_fused_before() if self.fused else before_attention)(layer, hidden, cos, sin)
@@ -219,10 +220,6 @@ class GemmaNetwork(Network):
         kinds = self.config.layer_types
         hidden = self.through(stack.layers, hidden, lambda index: rotations[kinds[index]], attend, wanted)
         return norm(stack.norm, hidden)
-
-    def _embedding_scale(self) -> float:
-        # Rounded as the weights are, which was so when the model was trained.
-        return float(torch.tensor(self.config.hidden_size**0.5).to(self.embeddings.weight.dtype))
 
 
 def norm(module: Any, hidden: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from engine.common.runtime_paths import data_dir
 from engine.models.adapters.metadata import fingerprint_of
-from engine.models.base import SCORED_SUFFIX, Context, ModelInfo, Noise, Rows, Sampling
+from engine.models.base import SCORED_SUFFIX, Context, ModelInfo, Noise, Rows, Sampling, TextContext
 from engine.models.canvas_model import CanvasModel
 from engine.models.checkpoints.directory import Checkpoint, LengthStrategy
 from engine.models.checkpoints.placement import Placement, memory_plan
@@ -42,17 +41,6 @@ _EXPAND_FROM = 64
 """Slots of a gap at first under `expand`."""
 _CALIBRATED_WIDTHS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Widths that are tried first under `calibrated`."""
-
-
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, kw_only=True)
-class TextContext:
-    """The text before a gap. None of it can be computed in advance, as it sees the gap."""
-
-    ids: tuple[int, ...]
-
-    @property
-    def length(self) -> int:
-        return len(self.ids)
 
 
 class Masked(CanvasModel[MaskedNetwork]):

@@ -97,10 +97,6 @@ class Oracle(Capabilities):
             ids.extend((word,) if word is not None else piece.encode())
         return ids
 
-    def detokenize(self, ids: Sequence[int]) -> str:
-        """The inverse of `tokenize`; bytes that are no UTF-8, as noise is, become replacement characters."""
-        return self.vocabulary.text(ids)
-
     def prompt(self, request: FillRequest, limit: int | None = None) -> Prompt:
         """Instruction, language, suffix, whether one line is wanted, and prefix, as far as the oracle looks, whatever
         the limit."""

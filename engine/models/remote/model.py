@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn, Self
 
 from torch import Tensor
@@ -21,7 +21,7 @@ from torch import Tensor
 from engine.common.averages import WEIGHT, running_average
 from engine.common.errors import BadInput
 from engine.common.server_address import ServerAddress
-from engine.models.base import CanvasOrder, CanvasReply, Capabilities, Context, ModelInfo, Rows
+from engine.models.base import CanvasOrder, CanvasReply, Capabilities, Context, ModelInfo, Rows, TextContext
 from engine.models.logits import Head, Logits
 from engine.models.remote.client import SWITCH, RemoteError, ServerAway, ServerClient
 from engine.models.remote.completions import PATH, Served, read_reply, request_body
@@ -44,17 +44,6 @@ before it is sent."""
 _MOST_WAITING = 1_000_000
 """A larger number of waiting requests is not believed."""
 _WAITING = re.compile(rb"^vllm:num_requests_waiting(?:{[^\n]*})? ([0-9.e+]+)$", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteContext:
-    """A context. Nothing is encoded here; the server knows it by its tokens."""
-
-    ids: tuple[int, ...]
-
-    @property
-    def length(self) -> int:
-        return len(self.ids)
 
 
 class Remote(Capabilities):
@@ -84,17 +73,12 @@ class Remote(Capabilities):
         self.waiting = 0
         """Requests that waited at the server at the last look."""
 
-    def detokenize(self, ids: Sequence[int]) -> str:
-        """Text of `ids`."""
-        return self.vocabulary.text(ids)
-
     @property
     def denoiser(self) -> Self:
         return self
 
-    def encode(self, ids: Sequence[int]) -> RemoteContext:
-        """The context as it will be sent."""
-        return RemoteContext(ids=tuple(ids))
+    def encode(self, ids: Sequence[int]) -> TextContext:
+        return TextContext(ids=tuple(ids))
 
     def step(self, rows: Rows) -> Logits:
         self._refuse("single steps")
@@ -173,7 +157,7 @@ class Remote(Capabilities):
 
     async def _one(self, served: Served, order: CanvasOrder, steps: int, choices: int) -> CanvasReply:
         context = order.context
-        assert isinstance(context, RemoteContext), "a context of another model"
+        assert isinstance(context, TextContext), "a context of another model"
         body = request_body(served, context.ids, order.ids, order.pinned, max_steps=steps, choices=choices)
         status, answer = await self._client.post(PATH, body)
         check_status(status, answer, self._address.url)

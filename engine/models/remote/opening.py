@@ -45,11 +45,10 @@ def open_remote(name: str) -> Remote:
             if not address.tokenizer:
                 raise
         return model
-    except TimeoutError:
+    except BaseException as error:  # whatever it is, the client has a thread of its own
         client.close()
-        raise ServerAway(f"The server at {address.url} gave no answer within {PROBE_S:g} s.") from None
-    except BaseException:  # whatever it is, the client has a thread of its own
-        client.close()
+        if isinstance(error, TimeoutError):
+            raise ServerAway(f"The server at {address.url} gave no answer within {PROBE_S:g} s.") from None
         raise
 
 
