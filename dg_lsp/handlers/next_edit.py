@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import to_builtins
+
 from dg_lsp.documents.diffs import Replacement
 from dg_lsp.documents.documents import Snapshot
 from dg_lsp.documents.positions import offset_at, range_of
@@ -35,13 +37,9 @@ async def next_edit(ls: DgServer, params: InlineEditParams) -> dict[str, Any]:
 
 
 def _edit(snapshot: Snapshot, place: Replacement) -> dict[str, Any]:
-    span = range_of(snapshot.lines, place.start, place.end, snapshot.encoding)
     return {
         "text": with_line_feeds(place.text),
-        "range": {
-            "start": {"line": span.start.line, "character": span.start.character},
-            "end": {"line": span.end.line, "character": span.end.character},
-        },
+        "range": to_builtins(range_of(snapshot.lines, place.start, place.end, snapshot.encoding)),
         "textDocument": {"uri": snapshot.uri, "version": snapshot.version},
     }
 

@@ -6,8 +6,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.models.base import DraftTree
-from engine.models.drafts import linear_cost
+from engine.models.base import DraftTree, linear_cost
 
 ROOT = -1
 """Stands for the last token of the text, from which drafts go on."""

@@ -10,8 +10,18 @@ import torch
 from torch import Tensor
 
 from engine.common.request import FillRequest
-from engine.models.base import Capabilities, CausalHead, Context, DraftTree, ModelInfo, Noise, Prompt, Sampling, Text
-from engine.models.drafts import linear_cost
+from engine.models.base import (
+    Capabilities,
+    CausalHead,
+    Context,
+    DraftTree,
+    ModelInfo,
+    Noise,
+    Prompt,
+    Sampling,
+    Text,
+    linear_cost,
+)
 from engine.models.vocabulary import Vocabulary
 
 WORDS = (b"return", b"self", b"    ", b"\n    ", b")\n", b" =", b"value", b"depth", b" +")

@@ -23,6 +23,7 @@ from engine.models.base import (
     Rows,
     Sampling,
     Text,
+    linear_cost,
 )
 from engine.models.causal.canvas import CoderCanvas
 from engine.models.causal.chat import ChatTemplate
@@ -34,7 +35,6 @@ from engine.models.causal.text import CausalContext, CausalText, Checked, Unknow
 from engine.models.checkpoints.directory import Checkpoint
 from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.checkpoints.working import CONTEXT, PASS
-from engine.models.drafts import check_path, depths, linear_cost
 from engine.models.kv_cache import KVCache, Reuse, cache_budget
 from engine.models.logits import Head, Logits
 from engine.models.masked.network import MaskedNetwork
@@ -216,7 +216,7 @@ class Causal(PiecewisePrefill):
         if text.checked is None:
             raise ValueError("The text was not checked with a tree.")
         tree, hidden = text.checked.tree, text.checked.hidden
-        check_path(tree, path)
+        tree.check_path(path)
         if not path:
             return text
         ids = [tree.ids[at] for at in path]
@@ -292,7 +292,7 @@ class Causal(PiecewisePrefill):
         if not ids and not tree.ids and not unknown.count:
             return self.network.embeddings.weight.new_empty(0, self.network.config.hidden)
         tokens = torch.tensor([[*ids, *tree.ids, *([0] * unknown.count)]], device=device)
-        down = [*depths(tree), 0]
+        down = [*tree.depths(), 0]
         places = [*range(known, end), *(end - 1 + depth for depth in down[:-1])]
         places += [end + down[unknown.after] + at for at in range(unknown.count)]
         first = max(len(ids) - 1, 0)

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from engine.models.base import DraftTree
-from engine.models.drafts import check_path, depths
 from engine.models.kv_cache import EncodedContext, KeyValues
 from engine.models.network import bias
 from engine.models.prompts.layout import gap_tokens, question
@@ -62,7 +61,7 @@ class GapBatch:
         return replace(
             self,
             ids=(*self.ids, *tree.ids),
-            positions=(*self.positions, *(last + depth for depth in depths(tree))),
+            positions=(*self.positions, *(last + depth for depth in tree.depths())),
             texts=(*self.texts, *[number] * len(tree.ids)),
             tree=tree,
         )
@@ -117,7 +116,7 @@ class GapText:
     def accept(self, path: Sequence[int]) -> GapText:
         """The text with the drafts at `path`. Raises ValueError for what is no path."""
         tree, hidden = self.checked
-        check_path(tree, path)
+        tree.check_path(path)
         if not path:
             return self
         start = self.batch.length + len(self.batch.ids)

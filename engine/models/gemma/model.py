@@ -11,12 +11,11 @@ import torch
 from torch import Tensor
 
 from engine.models.adapters.metadata import fingerprint_of
-from engine.models.base import SCORED_SUFFIX, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text
+from engine.models.base import SCORED_SUFFIX, Context, DraftTree, ModelInfo, Noise, Rows, Sampling, Text, linear_cost
 from engine.models.canvas_model import CanvasModel
 from engine.models.checkpoints.directory import Checkpoint
 from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.checkpoints.working import PASS
-from engine.models.drafts import linear_cost
 from engine.models.gemma.config import GemmaConfig, our_name, read_config, stand_in
 from engine.models.gemma.gap_batch import GapBatch, GapText, ScoredBatch
 from engine.models.gemma.network import GemmaModule, GemmaNetwork

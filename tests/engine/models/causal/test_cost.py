@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from engine.models.base import linear_cost
 from engine.models.causal.cost import LEAST, MOST, measured
-from engine.models.drafts import linear_cost
 from tests.engine.coder import open_model, write_coder
 
 
