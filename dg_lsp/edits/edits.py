@@ -125,6 +125,7 @@ class Edits:
             language=edit.snapshot.content_language,
             snippets=self._context.snippets(edit.snapshot, edit.start),
             edits=self._context.edits(edit.snapshot, edit.start),
+            folder=edit.snapshot.folder,
         )
 
     def _message(self, edit: EditRequest, useful: Sequence[Proposal], filled: Filled) -> str:
@@ -175,7 +176,6 @@ def rewrite_request(
             keep=tuple(spans),
             n=n,
             deadline_ms=REWRITE_DEADLINE_MS,
-            folder=snapshot.folder,
         ),
         title="Rewriting the selection",
         nothing="The model found no rewrite of the selection without new syntax problems."
@@ -201,7 +201,6 @@ def placeholder_request(snapshot: Snapshot, place: Placeholder, max_tokens: int)
             suffix=after,
             max_tokens=max_tokens,
             single_line=place.single_line,
-            folder=snapshot.folder,
         ),
         title=TITLES[place.kind],
         nothing="The model found nothing to fill in here.",
@@ -224,9 +223,7 @@ def fix_request(snapshot: Snapshot, start: int, end: int, n: int = 1) -> EditReq
         snapshot=snapshot,
         start=start,
         end=end,
-        request=FillRequest(
-            task="fix", prefix=text[:start], old=text[start:end], suffix=text[end:], n=n, folder=snapshot.folder
-        ),
+        request=FillRequest(task="fix", prefix=text[:start], old=text[start:end], suffix=text[end:], n=n),
         title="Fixing the syntax",
         nothing="No fix for the syntax was found.",
     )

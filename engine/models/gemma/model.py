@@ -45,6 +45,7 @@ _DISCOVER_WIDTHS = (24, 96)
 
 
 class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
+    slots = 0
     _latest: ScoredBatch | None = None
     """The last scored batch, which decoding goes on from."""
 
@@ -201,10 +202,6 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
         keep = partial(text.store.update, batch.length + text.read)
         hidden = self._followed(batch, keep, first, text.read)[0]
         return hidden if text.last is None else torch.cat((text.last, hidden))
-
-    @property
-    def slots(self) -> int:
-        return 0
 
     def guessed(self, text: Text) -> None:
         return None
