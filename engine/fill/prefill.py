@@ -9,10 +9,13 @@ remembered: the first piece of a whole that can't be had in time would be lost.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 
 from engine.common.request import FillRequest
 from engine.fill.deadline import Deadline
+from engine.fill.gap import Gap
+from engine.fill.opening import open_gap
 from engine.models.base import PIECE, Model, Prefill, Prompt
 
 _QUICK_S = 0.05
@@ -21,6 +24,12 @@ _LEAST = 128
 """Tokens of context, whatever the deadline."""
 _SHARE = 0.5
 """Of what is left of a deadline, for encoding."""
+
+
+def opened(model: Model, request: FillRequest, deadline: Deadline) -> Generator[None, None, Gap]:
+    """Open a gap whose context is encoded by `read`."""
+    prompt = yield from read(model, request, deadline, time.perf_counter)
+    return open_gap(model, request, deadline, prompt=prompt)
 
 
 def read(

@@ -25,8 +25,8 @@ from engine.fill.executor import Filling, Step, Work, filled_by
 from engine.fill.gap import Gap
 from engine.fill.hypotheses import hypotheses
 from engine.fill.line_ends import in_line_feeds
-from engine.fill.opening import open_gap
 from engine.fill.pieces import drafted_between
+from engine.fill.prefill import opened
 from engine.fill.rewritten import rewritten
 from engine.fill.tokens import old_tokens, token_bounds
 from engine.models.base import Model
@@ -113,7 +113,7 @@ def by_writing(gap: Gap, site: Site) -> Work[list[Alternative]]:
     lead = indentation(request.old)
     for start in sorted({lead, *(max(lead, _word_start(request.old, spot)) for spot in site.spots)}):
         begun = request.old[:start]
-        line = open_gap(
+        line = yield from opened(
             gap.model,
             structs.replace(request, task="fill", prefix=request.prefix + begun, old="", single_line=True, n=_WRITTEN),
             gap.deadline,
@@ -258,7 +258,8 @@ class _Fixing:
         easier = [0.0] * len(near)
         if len(near) > 1:
             request = structs.replace(self._request, task="rewrite", prefix=before, old=old, suffix=after)
-            easier = yield from _easier(open_gap(self._model, request, self._deadline), texts)
+            gap = yield from opened(self._model, request, self._deadline)
+            easier = yield from _easier(gap, texts)
         return [
             Fix(text=before + text + after, severity=each.severity, new=text, easier=_READS * value - each.cost)
             for each, text, value in zip(near, texts, easier, strict=True)
@@ -316,7 +317,7 @@ class _Fixing:
         before, after = now.text[: site.start], now.text[site.end :]
         old = now.text[site.start : site.end]
         request = structs.replace(self._request, task="rewrite", prefix=before, old=old, suffix=after)
-        gap = open_gap(self._model, request, self._deadline)
+        gap = yield from opened(self._model, request, self._deadline)
         work = drafted_between(before[self._before :], after[: len(after) - self._after], way(gap, site))
         proposed = yield from work
         self.steps += gap.steps + gap.written

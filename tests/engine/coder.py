@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gguf
 import numpy as np
@@ -13,6 +13,8 @@ from tokenizers import pre_tokenizers
 if TYPE_CHECKING:
     import torch
 
+    from engine.common.request import FillRequest
+    from engine.fill.executor import Filling
     from engine.models.causal.model import Causal
     from engine.models.causal.opening import Coder
 
@@ -28,6 +30,33 @@ def open_model(path: Path) -> Causal:
     from engine.models.causal.model import Causal
 
     return Causal.of_coder(open_coder(path), path.stem, path)
+
+
+def rows_by_step(model: Causal, request: FillRequest) -> list[int]:
+    """The rows of all passes between two steps of an answer, at each of which a newer request could stop it."""
+    # Other tests write such files without torch.
+    from engine.fill.answering import answering
+    from engine.fill.executor import drive
+
+    counts, run = [0], model.network.run
+
+    def counted(ids: torch.Tensor, *more: Any) -> torch.Tensor:
+        counts[-1] += ids.shape[1]
+        return run(ids, *more)
+
+    def stepwise(work: Filling) -> Filling:
+        reply: Any = None
+        while True:
+            try:
+                step = work.send(reply)
+            except StopIteration as end:
+                return end.value
+            counts.append(0)
+            reply = yield step
+
+    model.network.run = counted
+    drive(model, stepwise(answering(model, request)))
+    return counts
 
 
 def open_coder(path: Path, dtype: torch.dtype | None = None) -> Coder:

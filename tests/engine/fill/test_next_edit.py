@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -14,7 +15,9 @@ from engine.common.request import Candidate, FillRequest, RecentEdit
 from engine.fill.answering import answering
 from engine.fill.executor import drive
 from engine.fill.next_edit import LIKELY, LOOKED_BACK
+from engine.models.base import PIECE
 from engine.models.oracle.model import Case, Oracle
+from tests.engine.coder import open_model, rows_by_step, write_coder
 
 OLD, NEW = "def scaled(size):", "def scaled(width):"
 BEFORE = f"{NEW}\n    return size * 2\n"
@@ -199,3 +202,13 @@ def test_all_linked_edits_are_right_in_one_answer_and_nothing_else_changes(
     for each in sorted(asked(text, *cases, n=16), key=lambda each: each.replaces or (0, 0), reverse=True):
         text = applied(text, each)
     assert text == goal
+
+
+def test_a_coder_reads_few_tokens_between_two_chances_to_stop(tmp_path: Path):
+    """A coder's context begins with what follows a place, so that no place finds it encoded."""
+    model = open_model(write_coder(tmp_path / "tiny.gguf"))
+    filler = "".join(f"x{number} = {number} + {number}\n" for number in range(400))
+    text = f"{NEW}\n    return size * 2\n\n{filler}\nsize = 3\n{filler}"
+    edit = RecentEdit(path="a.py", old=OLD, new=NEW, start=0)
+    request = FillRequest(task="next", prefix=NEW, suffix=text[len(NEW) :], language="python", edits=(edit,), n=3)
+    assert max(rows_by_step(model, request)) <= PIECE

@@ -17,11 +17,12 @@ from engine.fill.executor import Step, drive
 from engine.fill.gap import Gap
 from engine.fill.loading import load
 from engine.fill.syntax_fix import Site, by_strength, syntax_fix, touched_chars
+from engine.models.base import PIECE
 from engine.models.oracle.model import Case, Oracle
 from engine.syntax.budget import Budget
 from engine.syntax.compiler import diagnose
 from engine.syntax.parsed_text import parse_text
-from tests.engine.coder import open_model, write_coder
+from tests.engine.coder import open_model, rows_by_step, write_coder
 from tests.engine.scripted import Scripted
 
 WHOLE = "import os\n\n\ndef area(width, height):\n    return max(width * height, 1)\n\n\nprint(area(2, 3), os.sep)\n"
@@ -116,6 +117,13 @@ def test_a_coder_that_knows_nothing_offers_nothing_broken(tmp_path: Path):
     request = FillRequest(task="fix", prefix="", old=TWICE, suffix="", language="python")
     filled = drive(model, answering(model, request))
     assert all(is_sound(each.text) for each in filled.candidates)
+
+
+def test_a_coder_reads_few_tokens_between_two_chances_to_stop(tmp_path: Path):
+    model = open_model(write_coder(tmp_path / "tiny.gguf"))
+    around = "".join(f"x{number} = {number} + {number}\n" for number in range(400))
+    request = FillRequest(task="fix", prefix=around, old=TWICE, suffix=around, language="python")
+    assert max(rows_by_step(model, request)) <= 2 * PIECE
 
 
 @pytest.mark.parametrize(("text", "language"), [(WHOLE, "python"), ("x = (", "klingon"), ("", "python")])
