@@ -35,7 +35,9 @@ class Formats:
     attention: bool = False
     """Attention in bfloat16."""
     int8: bool = False
-    """Products of 8-bit integers, also for weights of pretrained coders."""
+    """Products of 8-bit integers, for weights of pretrained coders."""
+    int8_largest: int = 127
+    """The largest code of such a weight: one bit less where products are added in pairs in 16 bits (AVX2)."""
     reason: str = ""
 
 
@@ -44,13 +46,14 @@ class Processor:
     """What the choice depends on; of other designs (Arm, Apple) nothing is known."""
 
     intel: bool = False
+    avx2: bool = False
     avx512: bool = False
     bfloat16: bool = False
     """Multiplies vectors in bfloat16 (AVX512-BF16)."""
     tiles: bool = False
     """Multiplies matrices in bfloat16 (AMX)."""
     vnni: bool = False
-    """Multiplies vectors of 8-bit integers (AVX512-VNNI)."""
+    """Multiplies vectors of 8-bit integers and adds them in 32 bits (AVX512-VNNI, AVX-VNNI)."""
 
 
 def formats() -> Formats:
@@ -60,7 +63,7 @@ def formats() -> Formats:
 
 def formats_of(processor: Processor) -> Formats:
     """The formats of a kind of processor, as measured."""
-    return replace(_floats_of(processor), int8=processor.vnni)
+    return replace(_floats_of(processor), int8=processor.avx2, int8_largest=127 if processor.vnni else 63)
 
 
 def _floats_of(processor: Processor) -> Formats:
@@ -78,7 +81,8 @@ def _floats_of(processor: Processor) -> Formats:
 def described() -> str:
     """The formats at hand in words."""
     found = formats()
-    whole = "; a coder's weights in int8" if found.int8 else ""
+    bits = "" if found.int8_largest == 127 else " of 7 bits, as sums of more would overflow"
+    whole = f"; a coder's weights in int8{bits}" if found.int8 else ""
     return f"{'bfloat16' if found.bfloat16 else 'float32'}: {found.reason}{whole}"
 
 
@@ -108,17 +112,18 @@ def _this_processor() -> Processor:
     has: Any = torch.cpu
     narrow = has._is_avx512_bf16_supported()
     return Processor(
-        intel="GenuineIntel" in _maker(),
+        intel="GenuineIntel" in _about(),
+        avx2=has._is_avx2_supported(),
         avx512=has._is_avx512_supported(),
         bfloat16=narrow,
         tiles=narrow and has._is_amx_tile_supported(),
-        # Without AVX-512 sums of pairs may overflow there.
-        vnni=has._is_avx512_supported() and has._is_vnni_supported(),
+        vnni=(has._is_avx512_supported() and has._is_vnni_supported()) or "avx_vnni" in _about().split(),
     )
 
 
-def _maker() -> str:
+def _about() -> str:
+    """What the system says of its processor."""
     try:
-        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("flags")[0]
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:  # not on Linux
         return platform.processor()

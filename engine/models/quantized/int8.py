@@ -5,7 +5,7 @@ huge, and in one row more than in others. A row that is divided by its own large
 number is far from all others, what was lost is rounded in its turn and multiplied as one row more. As sums of whole
 numbers are exact, what comes of a row does not depend on the rows beside it.
 
-Units for it (VNNI) take unsigned activations: they are shifted by 128, which oneDNN makes good again.
+Units for it (VNNI, AVX2) take unsigned activations: they are shifted by 128, which oneDNN makes good again.
 """
 
 from __future__ import annotations
@@ -72,13 +72,14 @@ class Int8Weight(nn.Module):
     def put(self, first: int, numbers: Tensor) -> None:
         """Take rows [R, K] in float32, from the row `first` on."""
         assert self.codes is not None
+        most = formats().int8_largest
         step = max(1, _AT_ONCE // self.shape[1])
         for start in range(0, len(numbers), step):
             part = numbers[start : start + step]
             largest = part.abs().amax(dim=1, keepdim=True).clamp_min_(SMALLEST)
             at = slice(first + start, first + start + len(part))
-            self.codes[at] = (part * (LARGEST / largest)).round_()
-            self.scales[at] = largest[:, 0] / LARGEST
+            self.codes[at] = (part * (most / largest)).round_()
+            self.scales[at] = largest[:, 0] / most
 
     @property
     def nbytes(self) -> int:
@@ -108,8 +109,7 @@ class Int8Linear(nn.Module):
 class Int8Together:
     """Weights over the same input, side by side in oneDNN's order; their plain numbers are dropped.
 
-    A processor without 8-bit units would add in sixteen bits, which overflow: there weights become float32 before each
-    product.
+    Without such products, weights become float32 before each.
     """
 
     def __init__(self, weights: Sequence[Int8Weight], bias: Tensor | None, pack: Pack = packed) -> None:

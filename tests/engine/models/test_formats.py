@@ -68,9 +68,23 @@ def test_each_kind_of_processor_has_what_is_fast_there(
     assert found.reason
 
 
-def test_products_of_eight_bits_need_units_for_them():
-    assert formats_of(Processor(intel=True, avx512=True, vnni=True)).int8
-    assert not formats_of(Processor(intel=True, avx512=True)).int8
+@pytest.mark.parametrize(
+    ("processor", "int8", "largest"),
+    [
+        pytest.param(Processor(intel=True, avx2=True, avx512=True, vnni=True), True, 127, id="AVX512-VNNI"),
+        pytest.param(Processor(intel=True, avx2=True, vnni=True), True, 127, id="AVX-VNNI"),
+        pytest.param(Processor(intel=True, avx2=True, avx512=True), True, 63, id="Skylake"),
+        pytest.param(Processor(avx2=True), True, 63, id="Zen 3"),
+        pytest.param(Processor(), False, 63, id="Arm"),
+    ],
+)
+def test_a_coder_has_as_many_bits_as_no_sum_of_two_products_overflows_with(
+    processor: Processor, int8: bool, largest: int
+):
+    found = formats_of(processor)
+    assert found.int8 == int8
+    if int8:
+        assert found.int8_largest == largest
 
 
 @pytest.mark.parametrize("machine", ["aarch64", "arm64", "riscv64"])

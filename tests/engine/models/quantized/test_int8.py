@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,8 @@ from tests.engine.coder import write_coder
 from tests.engine.formats import choose
 
 HAS_UNITS = formats.formats_of(formats._this_processor()).int8
-UNITS = pytest.param(True, marks=pytest.mark.skipif(not HAS_UNITS, reason="needs a processor with VNNI units"))
+NEEDS_UNITS = pytest.mark.skipif(not HAS_UNITS, reason="needs a processor with AVX2")
+UNITS = pytest.param(True, marks=NEEDS_UNITS)
 
 
 @pytest.fixture(params=[False, UNITS])
@@ -42,6 +46,28 @@ def test_a_row_is_rounded_by_its_own_largest_number():
     assert (codes.int() - 128)[0].tolist() == [1, -127, 0, 1]
     assert (codes.int() - 128)[1].tolist() == [127, 64, 0, -127]
     assert (codes.int() - 128)[2].tolist() == [0, 0, 0, 0]
+
+
+LARGEST_SUMS = """
+import torch
+from engine.models import formats
+from engine.models.formats import Processor
+from engine.models.quantized.int8 import Int8Linear, Int8Weight
+
+formats._this_processor = lambda: Processor(avx2=True)
+weight = Int8Weight(64, 128)
+weight.put(0, torch.ones(64, 128))
+rows = torch.ones(70, 128)
+for some in (rows, rows[:1], rows[:6]):
+    assert torch.allclose(Int8Linear(weight, None)(some), torch.tensor(128.0)), some.shape
+"""
+
+
+@NEEDS_UNITS
+def test_the_largest_sums_do_not_overflow_where_pairs_are_added_in_16_bits():
+    """As on a processor with AVX2 alone, to which oneDNN can be held."""
+    environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
+    subprocess.run([sys.executable, "-c", LARGEST_SUMS], env=environment, check=True, timeout=240)
 
 
 @pytest.mark.usefixtures("units")
