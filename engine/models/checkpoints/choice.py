@@ -7,7 +7,7 @@ machine choose alike. Imports no torch.
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,25 +15,28 @@ import psutil
 
 from engine.common.errors import ModelError
 from engine.common.names import AUTO, BUNDLED
-from engine.common.runtime_paths import data_dir
+from engine.common.peercred import holder
+from engine.common.runtime_paths import data_dir, lock_path
 from engine.common.sizes import binary_bytes, decimal_bytes
 from engine.models.checkpoints.catalog import NotCached, coder_file
 from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.coders import CODERS, PublishedCoder
 from engine.models.checkpoints.directory import Checkpoint
 from engine.models.checkpoints.measured import measured_ms
-from engine.models.checkpoints.working import planned
+from engine.models.checkpoints.working import cpu_itemsize, planned
 
 IN_TIME_MS = 1000.0
 """Longest time in milliseconds of a suggestion on a processor."""
 _FILL_MS = {"coder-1.5b": (610.0, 880.0), "coder-0.5b": (380.0, 490.0)}
-"""Milliseconds of a fill of one line, one key after the last, on two cores: with units for 8-bit products, and without.
+"""Milliseconds of a fill of one line, one key after the last, on two cores: with VNNI, and without.
 llama.cpp took that with the same files (2026-11-28), and an engine has to keep up with it. Times measured on this
 machine count instead."""
 _MEASURED_CORES, _MOST_CORES = 2, 8
 """More cores than that make no single answer faster."""
 _SPARE_NBYTES, _SPARE_SHARE = 1 << 30, 0.1
 """Memory left to other programs beside what they have now: so many bytes, and so much of all memory."""
+_ROOM = 2
+"""Of the bytes of a file in 4 bits, as many are needed: it is kept in 8."""
 _TOLD_FILE = "told-of-coders"
 
 
@@ -44,8 +47,12 @@ class Hardware:
     free_nbytes: int
     all_nbytes: int
     cores: int
-    eight_bits: bool
-    """Whether it has units for products of eight bits (VNNI, or an Apple or Arm processor's own)."""
+    int8: bool
+    """Whether a coder is kept in 8 bits there: on x86-64 with AVX2."""
+    vnni: bool
+    """Whether it has units for their products."""
+    held_nbytes: Callable[[], int] = lambda: 0
+    """Memory of an engine that runs, which gives way to the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +74,18 @@ def resolved(name: str) -> str:
 def choose(hardware: Hardware | None = None) -> Choice:
     """The model that "auto" stands for. Never fails: what can't be read is not chosen."""
     here = [coder for coder in CODERS.values() if _is_here(coder)]
+    hardware = hardware or this_hardware()
     if not here:
-        best = next(iter(CODERS.values()))
+        fits = (coder for coder in CODERS.values() if not _against(coder.name, _ROOM * coder.nbytes, hardware))
+        best = next(fits, None)
         return Choice(
             name=BUNDLED,
             why="no coder is on this disk",
             advice=f"`dg-lsp pull {best.name}` ({decimal_bytes(best.nbytes)}, once) brings a model that is trained on "
-            "code: of HumanEval's single lines it fills nine in ten, and the bundled one two in ten.",
+            "code: of HumanEval's single lines it fills nine in ten, and the bundled one two in ten."
+            if best
+            else "",
         )
-    hardware = hardware or this_hardware()
     refused: list[str] = []
     for coder in here:
         try:
@@ -83,7 +93,7 @@ def choose(hardware: Hardware | None = None) -> Choice:
         except ModelError as error:
             refused.append(str(error).rstrip("."))
             continue
-        if against := _against(coder, checkpoint, hardware):
+        if against := _against(coder.name, needed_nbytes(checkpoint, hardware), hardware):
             refused.append(f"{coder.name} {against}")
             continue
         told = "measured here" if measured_ms(coder.name) else "by its processor, not measured yet"
@@ -93,12 +103,14 @@ def choose(hardware: Hardware | None = None) -> Choice:
 
 
 def this_hardware() -> Hardware:
-    memory = psutil.virtual_memory()
+    memory, (int8, vnni) = psutil.virtual_memory(), _eight_bits()
     return Hardware(
         free_nbytes=memory.available,
         all_nbytes=memory.total,
         cores=psutil.cpu_count(logical=False) or psutil.cpu_count() or 1,
-        eight_bits=_has_eight_bits(),
+        int8=int8,
+        vnni=vnni,
+        held_nbytes=_engine_nbytes,
     )
 
 
@@ -107,12 +119,15 @@ def fill_ms(name: str, hardware: Hardware) -> float:
     if (measured := measured_ms(name)) is not None:
         return measured
     with_units, without = _FILL_MS[name]
-    return (with_units if hardware.eight_bits else without) * _MEASURED_CORES / min(hardware.cores, _MOST_CORES)
+    return (with_units if hardware.vnni else without) * _MEASURED_CORES / min(hardware.cores, _MOST_CORES)
 
 
-def needed_nbytes(checkpoint: Checkpoint) -> int:
-    """The memory that a checkpoint takes on a processor, with matrices in 8 bit."""
-    weights = sum(tensor.elements if len(tensor.shape) == 2 else 4 * tensor.elements for tensor in checkpoint.tensors)
+def needed_nbytes(checkpoint: Checkpoint, hardware: Hardware) -> int:
+    """The memory that a checkpoint takes on a processor."""
+    itemsize = 4 if hardware.int8 else cpu_itemsize(checkpoint.parameters)
+    weights = sum(
+        (1 if hardware.int8 and len(tensor.shape) == 2 else itemsize) * tensor.elements for tensor in checkpoint.tensors
+    )
     return planned(weights, checkpoint.sizes, cuda=False).total
 
 
@@ -137,24 +152,35 @@ def _is_here(coder: PublishedCoder) -> bool:
     return True
 
 
-def _against(coder: PublishedCoder, checkpoint: Checkpoint, hardware: Hardware) -> str:
+def _against(name: str, needed: int, hardware: Hardware) -> str:
     """Why a coder is not for this machine; empty: it is."""
-    needed, spare = needed_nbytes(checkpoint), _SPARE_NBYTES + int(_SPARE_SHARE * hardware.all_nbytes)
-    if needed + spare > hardware.free_nbytes:
+    spare, free = _SPARE_NBYTES + int(_SPARE_SHARE * hardware.all_nbytes), hardware.free_nbytes
+    if needed + spare > free and needed + spare > (free := free + hardware.held_nbytes()):
         return (
             f"needs {binary_bytes(needed)} and leaves {binary_bytes(spare)} to other programs, but "
-            f"{binary_bytes(hardware.free_nbytes)} are free"
+            f"{binary_bytes(free)} are free"
         )
-    took = fill_ms(coder.name, hardware)
+    took = fill_ms(name, hardware)
     return f"would take about {took:.0f} ms a suggestion, and {IN_TIME_MS:.0f} are in time" if took > IN_TIME_MS else ""
 
 
-def _has_eight_bits(machine: str = "", cpuinfo: Sequence[str] | None = None) -> bool:
+def _engine_nbytes() -> int:
+    engine = holder(lock_path())
+    if engine is None or not engine.pid:
+        return 0
+    try:
+        return psutil.Process(engine.pid).memory_info().rss
+    except psutil.Error:
+        return 0
+
+
+def _eight_bits(machine: str = "", cpuinfo: Sequence[str] | None = None) -> tuple[bool, bool]:
+    """Whether the processor has products of 8 bits, and units for them; see `formats`, which needs torch."""
     if (machine or platform.machine()).lower() not in ("x86_64", "amd64"):
-        return True
+        return False, False
     try:
         lines = cpuinfo or Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:  # not on Linux: as one that has none
-        return False
+    except OSError:  # not on Linux: as one that has no units
+        return True, False
     flags = next((line.split() for line in lines if line.startswith("flags")), [])
-    return "avx512_vnni" in flags or "avx_vnni" in flags
+    return "avx2" in flags, "avx512_vnni" in flags or "avx_vnni" in flags

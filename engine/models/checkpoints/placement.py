@@ -13,11 +13,9 @@ from engine.common.messages import MemoryPlan
 from engine.common.names import Device, check_device
 from engine.common.sizes import binary_bytes
 from engine.models.checkpoints.directory import Checkpoint, TensorHeader
-from engine.models.checkpoints.working import CONTEXT, context_for, planned
+from engine.models.checkpoints.working import CONTEXT, context_for, cpu_itemsize, planned
 from engine.models.formats import formats
 
-_FULL_PRECISION_BYTES = 2 << 30
-"""Largest size in bytes of a model that runs in float32 on the CPU, where few machines are fast in bfloat16."""
 GPU_DTYPE = torch.bfloat16
 
 
@@ -74,15 +72,9 @@ def check_cuda(device: str, is_there: bool) -> None:
         raise ModelError("CUDA was asked for, but torch finds no GPU here: use --device cpu, or a CUDA build of torch.")
 
 
-def cpu_dtype(parameters: int) -> torch.dtype:
-    """The number format of a model of that size on the CPU."""
-    small = parameters * torch.float32.itemsize <= _FULL_PRECISION_BYTES
-    return torch.float32 if small else torch.bfloat16
-
-
 def _on_cpu(checkpoint: Checkpoint, machine: Machine) -> Placement | None:
     int8 = checkpoint.length == "causal" and formats().int8
-    dtype = torch.float32 if int8 else cpu_dtype(checkpoint.parameters)
+    dtype = torch.float32 if int8 or cpu_itemsize(checkpoint.parameters) == 4 else torch.bfloat16
     placement = Placement(device="cpu", layers=("cpu",) * checkpoint.layers, dtype=dtype, int8=int8)
     return placement if memory_plan(checkpoint, placement).total <= machine.cpu else None
 

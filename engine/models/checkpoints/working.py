@@ -29,6 +29,10 @@ _BESIDE = 4
 """Contexts that must fit side by side where they may be longer."""
 
 
+_FULL_PRECISION_NBYTES = 2 << 30
+"""Largest size of a model that runs in float32 on the CPU, where few machines are fast in bfloat16."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
     """The sizes that working memory depends on."""
@@ -50,6 +54,11 @@ def planned(weights: int, sizes: Sizes, *, itemsize: int = 2, context: int = CON
         workspace=PASS * sizes.hidden * _FEATURES * itemsize + logits,
         library=_CUDA_NBYTES if cuda else 0,
     )
+
+
+def cpu_itemsize(parameters: int) -> int:
+    """Bytes of a number of a model of that size on the CPU: 4 in float32, 2 in bfloat16."""
+    return 4 if 4 * parameters <= _FULL_PRECISION_NBYTES else 2
 
 
 def context_for(sizes: Sizes, left: int) -> int:

@@ -119,7 +119,8 @@ def test_a_coder_that_knows_nothing_offers_nothing_broken(tmp_path: Path):
     assert all(is_sound(each.text) for each in filled.candidates)
 
 
-def test_a_coder_reads_few_tokens_between_two_chances_to_stop(tmp_path: Path):
+def test_a_coder_reads_few_tokens_between_two_chances_to_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("engine.fill.prefill._QUICK_S", 0.0)
     model = open_model(write_coder(tmp_path / "tiny.gguf"))
     around = "".join(f"x{number} = {number} + {number}\n" for number in range(400))
     request = FillRequest(task="fix", prefix=around, old=TWICE, suffix=around, language="python")

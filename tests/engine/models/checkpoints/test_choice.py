@@ -1,5 +1,7 @@
 """Which model "auto" is, and why."""
 
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,17 +14,19 @@ from dg_lsp.cli import run
 from dg_lsp.config.settings import EngineSettings
 from engine.cli.engine import _chosen, as_before
 from engine.common.messages import EngineStatus
-from engine.common.runtime_paths import data_dir
+from engine.common.runtime_paths import data_dir, lock_path, make_runtime_dir
+from engine.models import formats
 from engine.models.checkpoints import choice
 from engine.models.checkpoints.catalog import models_dir
-from engine.models.checkpoints.choice import Hardware, choose, fill_ms, resolved, tell_once
+from engine.models.checkpoints.checkpoint import read_checkpoint
+from engine.models.checkpoints.choice import Hardware, choose, fill_ms, needed_nbytes, resolved, tell_once
 from engine.models.checkpoints.coders import CODERS
 from engine.models.checkpoints.measured import FillTimes
 from engine.server.options import check_options, named_from_here
 from engine.server.settings import EngineOptions
 from tests.engine.coder import write_coder
 
-ROOMY = Hardware(free_nbytes=16 << 30, all_nbytes=32 << 30, cores=2, eight_bits=True)
+ROOMY = Hardware(free_nbytes=16 << 30, all_nbytes=32 << 30, cores=2, int8=True, vnni=True)
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +66,7 @@ def test_without_a_coder_it_is_the_bundled_model_and_says_what_a_coder_would_bri
             "bundled",
             "leaves 4.2 GiB to other programs, but 1.0 GiB",
         ),
-        (["coder-1.5b"], replace(ROOMY, cores=4, eight_bits=False), "coder-1.5b", "about 440 ms a suggestion"),
+        (["coder-1.5b"], replace(ROOMY, cores=4, vnni=False), "coder-1.5b", "about 440 ms a suggestion"),
     ],
 )
 def test_the_best_that_fits_and_answers_in_time_is_chosen(names: list[str], hardware: Hardware, name: str, why: str):
@@ -88,14 +92,54 @@ def test_cores_beyond_eight_do_not_count():
 @pytest.mark.parametrize(
     ("machine", "flags", "has"),
     [
-        ("x86_64", "flags : sse2 avx2 avx512_vnni", True),
-        ("AMD64", "flags : avx2 avx_vnni", True),
-        ("x86_64", "flags : sse2 avx2", False),
-        ("arm64", "", True),
+        ("x86_64", "flags : sse2 avx2 avx512_vnni", (True, True)),
+        ("AMD64", "flags : avx2 avx_vnni", (True, True)),
+        ("x86_64", "flags : sse2 avx2", (True, False)),
+        ("x86_64", "flags : sse2", (False, False)),
+        ("arm64", "", (False, False)),
     ],
 )
-def test_units_for_eight_bits_are_known_by_the_processors_flags(machine: str, flags: str, has: bool):
-    assert choice._has_eight_bits(machine, [flags]) == has  # pyright: ignore[reportPrivateUsage]
+def test_products_of_eight_bits_are_known_by_the_processors_flags(machine: str, flags: str, has: tuple[bool, bool]):
+    assert choice._eight_bits(machine, [flags]) == has  # pyright: ignore[reportPrivateUsage]
+
+
+def test_this_processor_keeps_the_numbers_that_are_planned_for_it():
+    chosen = formats.formats_of(formats._this_processor())  # pyright: ignore[reportPrivateUsage]
+    here = choice.this_hardware()
+    assert here.int8 == chosen.int8
+    assert not chosen.int8 or here.vnni == (chosen.int8_largest == 127)
+
+
+def test_where_no_whole_numbers_are_multiplied_more_memory_is_needed():
+    have("coder-1.5b")
+    checkpoint = read_checkpoint(models_dir() / CODERS["coder-1.5b"].file, "coder-1.5b")
+    assert needed_nbytes(checkpoint, replace(ROOMY, int8=False)) > needed_nbytes(checkpoint, ROOMY)
+
+
+def test_an_engine_that_runs_gives_way_to_the_next_one():
+    have("coder-1.5b")
+    scarce = replace(ROOMY, free_nbytes=1 << 30)
+    assert choose(scarce).name == "bundled"
+    assert choose(replace(scarce, held_nbytes=lambda: 8 << 30)).name == "coder-1.5b"
+
+
+def test_the_memory_of_an_engine_is_that_of_who_holds_its_lock():
+    make_runtime_dir()
+    program = "import sys; lock = open(sys.argv[1], 'w'); print('held', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", program, str(lock_path())]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as engine:
+        assert engine.stdin
+        assert engine.stdout
+        assert engine.stdout.readline()
+        assert choice._engine_nbytes() > 2_000_000  # pyright: ignore[reportPrivateUsage]
+        engine.stdin.close()
+    assert choice._engine_nbytes() == 0  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("machine", [replace(ROOMY, free_nbytes=1 << 30), replace(ROOMY, cores=1, vnni=False)])
+def test_no_coder_is_recommended_where_none_could_run_well(machine: Hardware):
+    slow = replace(machine, all_nbytes=4 << 30)
+    assert "coder-1.5b" not in choose(slow).advice
 
 
 def test_what_a_coder_would_bring_is_told_once():
