@@ -85,7 +85,7 @@ def write_coder(
     """A file of the class `qwen2`, with byte tokens, a few merges and markers; `begin`: the one that a text begins
     with. `tokenizer`: how it splits a text before merges, or "llama" for SentencePiece without merges."""
     rng = np.random.default_rng(seed)
-    letters = [f"<0x{byte:02X}>" for byte in range(256)]
+    letters = ["▁", *(f"<0x{byte:02X}>" for byte in range(256))]
     if tokenizer != "llama":
         letters = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(merge.replace(" ", "") for merge in MERGES)]
     tokens = [*letters, *markers]
@@ -110,8 +110,9 @@ def write_coder(
         writer.add_token_merges(MERGES)
     if begin:
         writer.add_bos_token_id(tokens.index(begin))
-    usual = gguf.TokenType.BYTE if tokenizer == "llama" else gguf.TokenType.NORMAL
-    writer.add_token_types([gguf.TokenType.CONTROL if token in markers else usual for token in tokens])
+    kinds = dict.fromkeys(markers, gguf.TokenType.CONTROL)
+    kinds |= {token: gguf.TokenType.BYTE for token in letters if token.startswith("<0x")}
+    writer.add_token_types([kinds.get(token, gguf.TokenType.NORMAL) for token in tokens])
 
     def add(name: str, *shape: int, around: float = 0.0) -> None:
         scale = 0.02 if around else 1 / np.sqrt(shape[-1])

@@ -55,7 +55,7 @@ DIALECTS = (
         suffix="<fim_suffix>",
         middle="<fim_middle>",
         pad="<fim_pad>",
-        files=("<file_sep>",),
+        files=("<file_sep>", "<filename>"),
         repository=("<repo_name>", "<reponame>"),
         ends=("<|endoftext|>",),
     ),
