@@ -99,12 +99,13 @@ def fills(way: str, moment: Moment, times: Sequence[float], **more: Any) -> list
 
 @pytest.mark.parametrize(("parameters", "met"), [(1_500_000_000, (True, True)), (500_000_000, (False, False))])
 def test_our_time_is_held_against_llama_cpps_by_the_size_of_the_coder(parameters: int, met: tuple[bool, bool]):
-    peer = "llama.cpp, prompt as ours"
+    peer, laid_out = "llama.cpp, published prompt", "llama.cpp, prompt as ours"
     timed = [
         *(each for moment in MOMENTS for each in fills(OURS, moment, [100, 110, 900], text="a")),
         *fills(peer, "cold", [200, 210, 220], passes=11),
         *fills(peer, "one key later", [160, 165, 170]),
         *fills(peer, "nothing new", [100, 100, 100]),
+        *(each for moment in MOMENTS for each in fills(laid_out, moment, [100, 110, 120])),
     ]
     figures, ratios = coder_figures(timed, parameters)
     assert {figure.name: figure.spread.median for figure in figures}[f"{peer}, cold"] == 210
@@ -112,6 +113,7 @@ def test_our_time_is_held_against_llama_cpps_by_the_size_of_the_coder(parameters
     cold, later = (by[f"{OURS} by {peer}, {moment}"] for moment in MOMENTS[:2])
     assert (cold.value, later.value) == (110 / 210, 110 / 165)
     assert (cold.met, later.met) == met
+    assert not by[f"{OURS} by {laid_out}, cold"].aim
     assert by[f"{OURS} by {peer}, nothing new"] == Ratio(name=f"{OURS} by {peer}, nothing new", value=1.1)
     assert by["passes of a fill of nine to eleven tokens"].met
     assert by[f"passes of a fill, {peer}"].value == 11
