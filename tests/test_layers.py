@@ -29,6 +29,8 @@ ORDER = {
 stand here under their own names. What is learnt is measured by the lab, so `learn` comes after it."""
 OF_THE_ENGINE = {"common"}
 """The package of the engine that dg_lsp may import; the command line names its commands as text."""
+OF_EACH_FAMILY = {"config", "model", "network", "prompt", "tokenizer"}
+"""Modules that each folder of a model family may have, and `models` itself for what they share."""
 HEAVY = {"torch", "transformers", "accelerate"}
 EDITOR_SIDE = {"dg_lsp", "pygls", "lsprotocol"}
 
@@ -125,6 +127,13 @@ def test_imports_run_from_package_to_earlier_package():
 
 def test_no_imports_lead_in_a_circle():
     assert circle(ROOT) == []
+
+
+@pytest.mark.parametrize(("side", "package"), [(side, each) for side in ORDER for each in ORDER[side]])
+def test_no_two_modules_of_a_package_share_a_name(side: str, package: str):
+    names = Counter(file.stem for file in (ROOT / side / package).rglob("*.py") if not file.stem.startswith("__"))
+    permitted = OF_EACH_FAMILY if package == "models" else set[str]()
+    assert {name for name, count in names.items() if count > 1} <= permitted
 
 
 @pytest.mark.parametrize(

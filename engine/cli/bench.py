@@ -23,8 +23,8 @@ from engine.lab.bench.families import SHAPES
 from engine.lab.peer.client import NAME, peer_of
 
 if TYPE_CHECKING:
+    from engine.lab.bench.benchmark import CoderWork
     from engine.lab.bench.fills import CodeGaps
-    from engine.lab.bench.run import CoderWork
     from engine.lab.bench.workload import Forgetful
     from engine.lab.eval.tasks import EvalTask
     from engine.lab.peer.client import LlamaCpp
@@ -68,10 +68,10 @@ def bench(
 ) -> None:
     """Measure fills, steps and keystrokes: medians, then ratios with their targets."""
     # Imported here because `--help` needs none of it.
+    from engine.lab.bench.benchmark import PARTS, QUICK, Effort, run
     from engine.lab.bench.coder import CODER
     from engine.lab.bench.fills import GAPS
     from engine.lab.bench.report import plain, tables
-    from engine.lab.bench.run import PARTS, QUICK, Effort, run
 
     if unknown := set(part) - {*PARTS, CODER}:
         raise BadInput(f"There is no part {min(unknown)}: use one of {', '.join((*PARTS, CODER))}.")
@@ -113,8 +113,8 @@ def _model(name: str, shape: str | None, device: Device, parts: Collection[str])
 
 def _work(path: Path | None, seed: int, count: int, peer: LlamaCpp | None) -> CoderWork:
     """Gaps from a file or from code, drawn by `seed`."""
+    from engine.lab.bench.benchmark import CoderWork
     from engine.lab.bench.coder import coder_tasks
-    from engine.lab.bench.run import CoderWork
     from engine.lab.eval.tasks import read_tasks
 
     tasks, source = (read_tasks(path), path.name) if path else _code_tasks()

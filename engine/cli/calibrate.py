@@ -19,9 +19,9 @@ from engine.common.names import Device
 from engine.common.options import A_PATH
 from engine.common.runtime_paths import data_dir
 from engine.fill.executor import drive
+from engine.fill.gap_opening import open_gap
 from engine.fill.lengths.calibrated import first_sight
 from engine.fill.loading import load
-from engine.fill.opening import open_gap
 from engine.lab.eval.tasks import EvalTask, code_holes
 from engine.models.base import Model
 from engine.models.length_prior import fit_prior, prior_file, write_prior

@@ -18,7 +18,7 @@ from engine.common.options import F, FiniteRange, OrderedGroup, together
 from engine.common.sizes import binary_bytes
 from engine.common.terminal import shown_name
 from engine.common.wording import counted, wrapped
-from engine.server.http.opening import bound
+from engine.server.http.prerequisites import bound
 from engine.server.settings import EngineOptions, with_given, write_options
 
 _DEFAULT = EngineOptions()

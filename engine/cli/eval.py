@@ -88,7 +88,7 @@ def evaluate(
             _rewrite(rewrites, model, cast("Device", device), row, limit, seed, as_json=json)
         return
     # Imported here because `--help` needs none of it.
-    from engine.lab.eval.report import report, tables
+    from engine.lab.eval.figures import report, tables
     from engine.lab.eval.results import Results
     from engine.lab.eval.rows import ADAPTIVE, ROWS, chosen_rows
     from engine.lab.peer.client import Beside
@@ -119,8 +119,8 @@ def _rewrite(
 ) -> None:
     """Rewrite by instruction, test the results, and print a summary."""
     from engine.fill.loading import load
-    from engine.lab.eval.rewrites.run import ROW, by_model, by_peer, evaluate, report, table
-    from engine.lab.eval.rewrites.tasks import tasks_of
+    from engine.lab.eval.rewrites.rewrite_evaluation import ROW, by_model, by_peer, evaluate, report, table
+    from engine.lab.eval.rewrites.rewrite_tasks import tasks_of
     from engine.lab.eval.rewrites.tests_of import is_run
     from engine.lab.eval.tasks import choose
     from engine.lab.peer.client import NAME, Beside
@@ -230,8 +230,8 @@ def _fill(
     """Fill the remaining tasks; returns the model's device and the rows that it can fill. `strict`: other rows are
     errors."""
     from engine.fill.loading import load
+    from engine.lab.eval.evaluation import evaluate
     from engine.lab.eval.rows import possible
-    from engine.lab.eval.run import evaluate
     from engine.lab.eval.sandbox import standard_limits
 
     console = Console(stderr=True)

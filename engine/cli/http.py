@@ -8,7 +8,7 @@ from engine.cli.engine import ask_status, run_here, run_options, token_file_opti
 from engine.common.errors import EngineError
 from engine.common.exits import one_line_errors
 from engine.common.http_address import PORT, HttpAddress, http_address
-from engine.server.http.opening import bound
+from engine.server.http.prerequisites import bound
 from engine.server.options import chosen_options
 from engine.server.settings import EngineOptions, with_given, write_options
 

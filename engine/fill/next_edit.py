@@ -17,8 +17,8 @@ from msgspec import structs
 from engine.common.request import Candidate, FillRequest, RecentEdit, Syntax, Timings
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Step, Work, filled_by
+from engine.fill.gap_opening import open_gap
 from engine.fill.line_ends import in_line_feeds
-from engine.fill.opening import open_gap
 from engine.fill.replays import Replay, replaces, replays, resizes, with_roles
 from engine.fill.validation import validated_fills
 from engine.models.base import PIECE, Model

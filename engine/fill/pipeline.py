@@ -13,12 +13,12 @@ from engine.fill.causal_hypothesis import causal_hypothesis
 from engine.fill.deadline import Deadline
 from engine.fill.executor import Filling, Step, drive, filled_by
 from engine.fill.gap import Gap
+from engine.fill.gap_opening import open_gap
 from engine.fill.hypotheses import NO_ROW, Hypothesis, hypotheses
 from engine.fill.lengths.calibrated import calibrated
 from engine.fill.lengths.expand import expand
 from engine.fill.lengths.strategies import Fitted, Strategy, discover, fixed, free, predicted, slack
 from engine.fill.line_ends import in_line_feeds
-from engine.fill.opening import open_gap
 from engine.fill.prefill import read
 from engine.fill.ranking import ranked, scored, worthwhile
 from engine.fill.repair import ROUNDS, repaired

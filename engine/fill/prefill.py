@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from engine.common.request import FillRequest
 from engine.fill.deadline import Deadline
 from engine.fill.gap import Gap
-from engine.fill.opening import open_gap
+from engine.fill.gap_opening import open_gap
 from engine.models.base import PIECE, Model, Prefill, Prompt
 
 _QUICK_S = 0.05

@@ -27,12 +27,12 @@ from engine.learn.packed import PackedCorpus, pack
 from engine.learn.pairs.files import write_pairs
 from engine.learn.pairs.recipe import PairsRecipe
 from engine.learn.pairs.run import PairsSitting, finished, train_pairs
-from engine.learn.recipe import Recipe, changed
-from engine.learn.run import Sitting, train
 from engine.learn.screening import Forbidden, benchmark_texts
 from engine.learn.sources import Sources, fetch_pinned
 from engine.learn.state import newest_state, read_curve
 from engine.learn.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
+from engine.learn.training import Sitting, train
+from engine.learn.training_recipe import Recipe, changed
 from engine.models.causal.opening import coder_of
 from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.placement import Placement, check_cuda

@@ -12,7 +12,7 @@ import torch
 from engine.learn.contexts import ContextRow, attend_within, context_losses, contexts, filled_rows
 from engine.learn.examples import Example, Examples
 from engine.learn.packed import PackedCorpus
-from engine.learn.recipe import Recipe
+from engine.learn.training_recipe import Recipe
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.prompts.layout import PREFIX, SUFFIX, width_token
 

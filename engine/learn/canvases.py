@@ -25,7 +25,7 @@ from engine.learn.contexts import (
     stacked,
 )
 from engine.learn.loss import capped_cross_entropy
-from engine.learn.recipe import Recipe
+from engine.learn.training_recipe import Recipe
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.network import Attend
 from engine.models.prompts.layout import EOS, MASK, PAD

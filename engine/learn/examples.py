@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from engine.lab.eval.holes import Hole, Kind, holes
 from engine.learn.packed import PackedCorpus
-from engine.learn.recipe import Recipe
 from engine.learn.tokenizer import encode
+from engine.learn.training_recipe import Recipe
 from engine.models.prompts.layout import EDIT_TOKENS, EOS, context_ids
 
 _OFTEN: dict[Kind, int] = {

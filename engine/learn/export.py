@@ -16,10 +16,10 @@ from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
 )
 
 from engine.learn.corpus import Manifest
-from engine.learn.recipe import Recipe
-from engine.learn.run import LOSSES
 from engine.learn.shapes import trained_parameters
 from engine.learn.state import Point, TrainingState
+from engine.learn.training import LOSSES
+from engine.learn.training_recipe import Recipe
 from engine.models.checkpoints.directory import METADATA_FILE, SINGLE_FILE, LengthStrategy
 from engine.models.prompts.layout import BOS, EOS, PAD
 

@@ -21,8 +21,8 @@ from engine.common.files import replacing
 from engine.learn.corpus import Split
 from engine.learn.lora import Trainable
 from engine.learn.optimise import apply, schedule
-from engine.learn.recipe import Recipe
-from engine.learn.run import Batch, Sitting, step_losses, to_device, total_loss
+from engine.learn.training import Batch, Sitting, step_losses, to_device, total_loss
+from engine.learn.training_recipe import Recipe
 from engine.models.adapters.low_rank import LowRankLinear
 
 CHECKPOINT = "checkpoint.pt"

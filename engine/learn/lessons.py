@@ -15,16 +15,16 @@ from engine.learn.canvases import Canvases
 from engine.learn.contexts import NOTHING
 from engine.learn.corpus import Split
 from engine.learn.packed import pack
-from engine.learn.recipe import Recipe
 from engine.learn.repository import Repository
-from engine.learn.run import BatchSource
 from engine.learn.shapes import Shape
 from engine.learn.tokenizer import encode
+from engine.learn.training import BatchSource
+from engine.learn.training_recipe import Recipe
 from engine.models.base import ModelInfo
 from engine.models.causal.tokenizer import read_tokenizer as read_coder_tokenizer
 from engine.models.checkpoints.directory import Checkpoint
 from engine.models.masked.tokenizer import read_tokenizer as read_masked_tokenizer
-from engine.models.prompts.chat import PINNED as CHAT_PINNED
+from engine.models.prompts.chat_prompt import PINNED as CHAT_PINNED
 from engine.models.prompts.layout import END, WIDTH
 from engine.models.prompts.tokens import PINNED
 from engine.models.tokenizer import read_tokenizer

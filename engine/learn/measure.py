@@ -15,10 +15,10 @@ from rapidfuzz.distance import Levenshtein
 
 from engine.fill.executor import drive
 from engine.fill.pipeline import Parts, infill
-from engine.lab.eval.report import Figures, figures
+from engine.lab.eval.evaluation import evaluate
+from engine.lab.eval.figures import Figures, figures
 from engine.lab.eval.results import Results
 from engine.lab.eval.rows import with_parts
-from engine.lab.eval.run import evaluate
 from engine.lab.eval.tasks import EvalTask, text_holes
 from engine.learn.fills import fitted_threshold, judged
 from engine.learn.repository import Repository

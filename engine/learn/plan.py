@@ -17,8 +17,8 @@ from engine.learn.learn import CHECKS, LOOKS, parameters_of, steps_of
 from engine.learn.lora import Trainable, trainable
 from engine.learn.loss import CHUNK, CHUNK_CUDA
 from engine.learn.prompted import TuningLessons
-from engine.learn.recipe import Recipe
-from engine.learn.run import Batch, Sitting, step_losses, to_device, total_loss
+from engine.learn.training import Batch, Sitting, step_losses, to_device, total_loss
+from engine.learn.training_recipe import Recipe
 from engine.models.adapters.low_rank import LowRankLinear
 from engine.models.quantized.layers import packed_in
 

@@ -19,8 +19,8 @@ from engine.learn.examples import CHARACTERS, KINDS, LONGEST_GAP, Example, relat
 from engine.learn.lessons import Lessons, unasked
 from engine.learn.masked_rows import GapTokens, MaskedRows, RowOfTruth, hidden_gap, masked_row, masked_rows
 from engine.learn.packed import PackedCorpus
-from engine.learn.recipe import Recipe
 from engine.learn.repository import Repository
+from engine.learn.training_recipe import Recipe
 from engine.models.base import Prompt
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.masked.model import Masked

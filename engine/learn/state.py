@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 from engine.common.errors import BadInput
 from engine.common.files import replacing
 from engine.learn.optimise import Optimiser
-from engine.learn.recipe import Recipe
 from engine.learn.shapes import new_model, trained_parameters
+from engine.learn.training_recipe import Recipe
 from engine.models.checkpoints.directory import METADATA_FILE, SINGLE_FILE
 
 CHECKPOINT, PLATEAU, CURVE = "checkpoint.pt", "plateau.pt", "curve.jsonl"

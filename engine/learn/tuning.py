@@ -18,7 +18,7 @@ from engine.common.files import check_folder, replacing, writing
 from engine.common.names import Device
 from engine.common.wording import counted
 from engine.fill.loading import load
-from engine.lab.eval.report import Figures
+from engine.lab.eval.figures import Figures
 from engine.lab.eval.tasks import EvalTask
 from engine.learn.corpus import Split
 from engine.learn.learn import TuningState, learn, parameters_of, put, steps_of
@@ -28,7 +28,7 @@ from engine.learn.measure import FITS, Schedule, fit, held_out_gaps, measure, ou
 from engine.learn.plan import TuningPlan, plan
 from engine.learn.prompted import TuningLessons, lessons_of
 from engine.learn.repository import Learnt, Listing, Repository, list_files, read_repository, weights_of
-from engine.learn.run import Sitting
+from engine.learn.training import Sitting
 from engine.models.adapters.applied import with_pairs
 from engine.models.adapters.files import Adapter, read_adapter, write_adapter
 from engine.models.adapters.low_rank import LowRankLinear

@@ -75,7 +75,7 @@ def _open_remote(name: str) -> Model:
     # HTTP is for those who use it.
     from engine.models.base import check_info, check_prompt
     from engine.models.checkpoints.directory import loading
-    from engine.models.remote.opening import open_remote
+    from engine.models.remote.loading import open_remote
 
     torch_import.complete()
     model = open_remote(name)

@@ -12,7 +12,7 @@ from engine.models.causal import config as causal
 from engine.models.checkpoints.directory import Checkpoint, Files, LengthStrategy, TensorHeader
 from engine.models.checkpoints.gguf import GgufFile
 from engine.models.gemma import config as gemma
-from engine.models.gemma import gguf as gemma_gguf
+from engine.models.gemma import gguf_checkpoint as gemma_gguf
 from engine.models.masked import description as masked
 
 if TYPE_CHECKING:

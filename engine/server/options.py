@@ -12,7 +12,7 @@ from engine.common.processes import at_home, working_dir
 from engine.models.addressed import model_address
 from engine.models.checkpoints.catalog import find
 from engine.models.checkpoints.choice import resolved
-from engine.server.http.opening import check_extra
+from engine.server.http.prerequisites import check_extra
 from engine.server.settings import EngineOptions
 
 

@@ -27,7 +27,7 @@ from engine.common.version import __version__
 from engine.server import memory
 from engine.server.analyzer import Analyzer
 from engine.server.connection import Connection
-from engine.server.http.opening import check_extra
+from engine.server.http.prerequisites import check_extra
 from engine.server.metrics import Metrics
 from engine.server.model_host import ModelHost
 from engine.server.scheduler import Job, Scheduler

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 import engine
 from engine.common.request import FillRequest
 from engine.fill.pipeline import fill
+from engine.lab.eval.evaluation import is_clean, run_tests
 from engine.lab.eval.hand.cases import hand_cases
-from engine.lab.eval.run import is_clean, run_tests
 from engine.lab.eval.tasks import EvalTask
 from engine.lab.peer.client import LlamaCpp
 from engine.models.base import DraftTree

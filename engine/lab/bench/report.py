@@ -9,7 +9,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from engine.lab.bench.run import Benchmark
+from engine.lab.bench.benchmark import Benchmark
 
 _MARKS = {True: "met", False: "MISSED", None: ""}
 

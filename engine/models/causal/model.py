@@ -26,7 +26,7 @@ from engine.models.base import (
     linear_cost,
 )
 from engine.models.causal.canvas import CoderCanvas
-from engine.models.causal.chat import ChatTemplate
+from engine.models.causal.chat_template import ChatTemplate
 from engine.models.causal.cost import measured
 from engine.models.causal.opening import Coder, coder_of
 from engine.models.causal.pairs import FOLDER, PairedNetwork, fits, paired

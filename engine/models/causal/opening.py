@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from tokenizers import Tokenizer
 
-from engine.models.causal.chat import ChatTemplate, chat_of
+from engine.models.causal.chat_template import ChatTemplate, chat_of
 from engine.models.causal.config import markers
 from engine.models.causal.markers import FimTokens
 from engine.models.causal.tokenizer import read_tokenizer

@@ -24,7 +24,7 @@ from engine.models.logits import Logits, log_probabilities
 from engine.models.network import Attend
 from engine.models.piecewise_prefill import PiecewisePrefill
 from engine.models.products import LEAST_ROWS
-from engine.models.prompts.chat import ChatPrompt
+from engine.models.prompts.chat_prompt import ChatPrompt
 from engine.models.prompts.layout import END, MASK, PAD, RESERVED, WIDTHS
 from engine.models.prompts.tokens import TokenPrompt
 from engine.models.tokenizer import read_tokenizer

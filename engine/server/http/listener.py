@@ -19,7 +19,7 @@ from engine.server.connection import Host
 from engine.server.http.app import PATHS, HttpApp, refusal
 from engine.server.http.fills import HttpFills
 from engine.server.http.gate import Gate
-from engine.server.http.opening import bound
+from engine.server.http.prerequisites import bound
 from engine.server.settings import EngineOptions, HttpBounds
 
 _BACKLOG = 128

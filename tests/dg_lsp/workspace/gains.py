@@ -21,8 +21,8 @@ from typing import Any, cast
 from engine.common.request import Filled, FillRequest
 from engine.fill.loading import load
 from engine.fill.pipeline import fill
+from engine.lab.eval.evaluation import is_clean
 from engine.lab.eval.reserved.packages import Role, fetch
-from engine.lab.eval.run import is_clean
 from engine.lab.eval.tasks import EvalTask
 from engine.learn.fills import fitted_threshold
 from tests.dg_lsp.workspace.recall import by_package, indexed, workspace_matches_of

@@ -17,9 +17,9 @@ from engine.fill.causal_hypothesis import HANDICAP, LONGEST, causal_hypothesis
 from engine.fill.deadline import Deadline
 from engine.fill.executor import drive
 from engine.fill.gap import Gap
+from engine.fill.gap_opening import open_gap
 from engine.fill.hypotheses import NO_ROW, Hypothesis
 from engine.fill.loading import load
-from engine.fill.opening import open_gap
 from engine.fill.pipeline import Parts, fill, infill
 from engine.fill.ranking import NATS, standing
 from engine.lab.baselines.left_to_right import gap_tokens

@@ -4,8 +4,8 @@ import pytest
 
 from engine.common.request import FillRequest
 from engine.fill.gap import CLEARLY, steady
+from engine.fill.gap_opening import open_gap
 from engine.fill.loading import load
-from engine.fill.opening import open_gap
 from engine.models.base import Model
 
 

@@ -9,8 +9,8 @@ import torch
 from engine.common.marked import gap_at_markers
 from engine.common.request import Candidate, Draft, FillRequest, WorkspaceMatch
 from engine.fill.executor import drive
+from engine.fill.gap_opening import open_gap
 from engine.fill.lengths.strategies import Fitted, discover
-from engine.fill.opening import open_gap
 from engine.fill.pipeline import Parts, infill
 from engine.fill.repair import repaired
 from engine.models.base import Context, Rows

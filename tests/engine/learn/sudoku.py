@@ -40,11 +40,11 @@ from engine.learn.export import export
 from engine.learn.learn import learn
 from engine.learn.lora import ALPHA, RANK, adapted, pairs_of
 from engine.learn.optimise import Optimiser, Rates, schedule
-from engine.learn.recipe import Recipe
-from engine.learn.run import Sitting, step_losses, total_loss
 from engine.learn.shapes import Shape, new_model, trained_parameters
 from engine.learn.state import TrainingState
 from engine.learn.tokenizer import encode, load_tokenizer, save_tokenizer, train_tokenizer
+from engine.learn.training import Sitting, step_losses, total_loss
+from engine.learn.training_recipe import Recipe
 from engine.models.adapters.applied import with_pairs
 from engine.models.base import Model
 from engine.models.gemma.model import DiffusionGemma

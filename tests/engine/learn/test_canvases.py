@@ -19,10 +19,10 @@ from engine.learn.canvases import (
 from engine.learn.contexts import GAP, context_losses, filled_rows
 from engine.learn.examples import Examples
 from engine.learn.packed import PackedCorpus
-from engine.learn.recipe import NoiseKind
+from engine.learn.training_recipe import NoiseKind
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.prompts.layout import EOS, MASK, PAD, PREFIX
-from tests.engine.learn.test_run import tensors
+from tests.engine.learn.test_training import tensors
 from tests.engine.learn.tiny import random_network, tiny, toy_corpus
 
 NOISES: list[NoiseKind] = ["absorbing", "uniform"]

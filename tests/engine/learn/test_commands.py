@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 import engine.learn.__main__ as commands
 from engine.lab.eval.tasks import EvalTask
 from engine.learn import assessment
-from engine.learn.recipe import Recipe, changed
+from engine.learn.training_recipe import Recipe, changed
 from tests.engine.learn.packages import install_python, python_code
 
 HOLE = EvalTask(name="a", kind="line", language="python", prefix="def one():\n    ", suffix="\n", truth="return 1")

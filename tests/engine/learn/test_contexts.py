@@ -24,8 +24,8 @@ from engine.learn.contexts import (
 from engine.learn.corpus import Document
 from engine.learn.examples import LONGEST_GAP, SHORTEST, Example, Examples, signatures
 from engine.learn.packed import PackedCorpus, pack
-from engine.learn.recipe import Recipe
 from engine.learn.tokenizer import encode, save_tokenizer, train_tokenizer
+from engine.learn.training_recipe import Recipe
 from engine.models.prompts.layout import (
     AFTER,
     BOS,

@@ -17,17 +17,17 @@ from engine.common.request import FillRequest, RecentEdit
 from engine.fill.causal_decoding import Reach, decode
 from engine.fill.draft_sources import DraftSources
 from engine.fill.draft_tree import Following, TokenDraft, of_drafts
+from engine.fill.gap_opening import open_gap
 from engine.fill.greedy import Said
 from engine.fill.lengths.strategies import PREDICTED
 from engine.fill.loading import load
-from engine.fill.opening import open_gap
 from engine.fill.pipeline import fill
 from engine.lab.baselines.left_to_right import fill_by_causal_head, gap_tokens
 from engine.learn.contexts import ContextRow, Contexts, attend_within, contexts
 from engine.learn.examples import Example
 from engine.learn.export import export, keep_threshold, loss_table
-from engine.learn.run import train
 from engine.learn.state import Point, TrainingState, open_state
+from engine.learn.training import train
 from engine.models.base import Rows
 from engine.models.checkpoints.catalog import find
 from engine.models.gemma.model import DiffusionGemma

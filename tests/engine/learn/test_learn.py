@@ -20,8 +20,8 @@ from engine.learn.corpus import Split
 from engine.learn.learn import CHECKPOINT, PATIENCE, TuningState, learn, parameters_of
 from engine.learn.lessons import Lessons
 from engine.learn.lora import adapted
-from engine.learn.recipe import Recipe
-from engine.learn.run import Batch
+from engine.learn.training import Batch
+from engine.learn.training_recipe import Recipe
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.gemma.network import GemmaNetwork
 from tests.engine.formats import choose

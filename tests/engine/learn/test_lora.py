@@ -17,8 +17,8 @@ from engine.learn.lora import (
     pairs_of,
     parameters_from,
 )
-from engine.learn.recipe import Recipe
-from engine.learn.run import BatchSource, step_losses, total_loss
+from engine.learn.training import BatchSource, step_losses, total_loss
+from engine.learn.training_recipe import Recipe
 from engine.models.adapters.applied import with_pairs
 from engine.models.adapters.low_rank import LowRankLinear
 from engine.models.checkpoints.checkpoint import read_checkpoint

@@ -17,7 +17,7 @@ from engine.learn.canvases import Canvases
 from engine.learn.corpus import Split
 from engine.learn.lessons import Lessons
 from engine.learn.plan import plan
-from engine.learn.run import step_losses
+from engine.learn.training import step_losses
 from engine.learn.tuning import learning
 from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.quantizing import quantize
@@ -36,7 +36,7 @@ from engine.learn.lessons import Lessons
 from engine.learn.lora import RecomputedGemma
 from engine.learn.plan import plan
 from engine.learn.tuning import learning
-from engine.learn.run import BatchSource
+from engine.learn.training import BatchSource
 from tests.engine.learn.tiny import CPU, toy_corpus, tiny
 
 rows = 6

@@ -22,7 +22,7 @@ from engine.learn.lora import adapted, trainable
 from engine.learn.masked_rows import NOTHING, MaskedRows
 from engine.learn.prompted import PromptedGaps, PromptedLessons, gap_tokens, lessons_of
 from engine.learn.repository import Repository
-from engine.learn.run import step_losses, total_loss
+from engine.learn.training import step_losses, total_loss
 from engine.models.base import Rows
 from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.quantizing import quantize

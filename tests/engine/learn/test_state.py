@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from engine.learn.run import train
 from engine.learn.state import CHECKPOINT, newest_state, open_state, save
+from engine.learn.training import train
 from tests.engine.learn.tiny import CPU, tiny, toy_corpus
 
 SHAPE = replace(tiny().shape, hidden=16, intermediate=16, layers=1, full_every=1)

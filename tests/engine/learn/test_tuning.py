@@ -21,7 +21,7 @@ from engine.common.request import FillRequest
 from engine.fill.executor import drive
 from engine.fill.loading import Infiller, load
 from engine.fill.pipeline import infill
-from engine.lab.eval.report import Figures, figures
+from engine.lab.eval.figures import Figures, figures
 from engine.learn import measure, tuning
 from engine.learn.learn import CHECKPOINT, TuningState, parameters_of
 from engine.learn.lora import ALPHA, RANK, pairs_of

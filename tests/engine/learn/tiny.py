@@ -9,9 +9,9 @@ import torch
 
 from engine.learn.contexts import ContextRow, KeysAndValues, attend_within, contexts
 from engine.learn.examples import Example
-from engine.learn.recipe import NoiseKind, Recipe
-from engine.learn.run import Sitting
 from engine.learn.shapes import Shape, new_model
+from engine.learn.training import Sitting
+from engine.learn.training_recipe import NoiseKind, Recipe
 from engine.models.gemma.network import GemmaNetwork
 from tests.engine.toys.language import build_toy_corpus
 from tests.engine.toys.recipes import ABSORBING

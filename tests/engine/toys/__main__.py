@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.learn.export import export
-from engine.learn.run import train
+from engine.learn.training import train
 from tests.engine.learn.tiny import CPU
 from tests.engine.toys.language import build_toy_corpus
 from tests.engine.toys.masked import MaskedRecipe, export_masked, train_masked

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from engine.learn.optimise import Rates
-from engine.learn.recipe import Recipe
 from engine.learn.shapes import Shape
+from engine.learn.training_recipe import Recipe
 from engine.models.checkpoints.directory import LengthStrategy
 
 UNIFORM = Recipe(

@@ -16,7 +16,7 @@ from pathlib import Path
 from tree_sitter import Node, Parser
 
 from engine.lab.eval.inside.confine import SandboxLimits
-from engine.lab.eval.rewrites.tasks import RewriteTask
+from engine.lab.eval.rewrites.rewrite_tasks import RewriteTask
 from engine.lab.eval.sandbox import ProgramOutput, SandboxResult, run_command, run_program, standard_limits
 from engine.syntax.compiler import diagnose
 from engine.syntax.languages import load

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.lab.bench import run, steps, workload
+from engine.lab.bench import benchmark, steps, workload
 
 
 @pytest.fixture(autouse=True)
@@ -14,4 +14,4 @@ def less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workload, "json", SimpleNamespace(decoder=json.scanner))
     monkeypatch.setattr(workload, "_TEXT_TOKENS", 400)
     monkeypatch.setattr(steps, "CONTEXT", 64)
-    monkeypatch.setattr(run, "QUICK", replace(run.QUICK, repetitions=1, limit_s=0.1, gaps=(4,)))
+    monkeypatch.setattr(benchmark, "QUICK", replace(benchmark.QUICK, repetitions=1, limit_s=0.1, gaps=(4,)))

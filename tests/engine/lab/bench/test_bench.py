@@ -18,11 +18,11 @@ from dg_lsp.cli import run as command
 from engine.common.errors import BadInput, ModelError
 from engine.fill.loading import load
 from engine.fill.pipeline import fill
+from engine.lab.bench.benchmark import Benchmark, Effort, run
 from engine.lab.bench.families import random_model
 from engine.lab.bench.fills import CodeGaps, end_to_end, gaps
 from engine.lab.bench.random_models import NumberedPrompt
 from engine.lab.bench.report import tables
-from engine.lab.bench.run import Benchmark, Effort, run
 from engine.lab.bench.steps import bounds, flops, grid, keystroke, products, run_all, step_kinds
 from engine.lab.bench.timing import Ratio, Stopwatch, spread
 from engine.lab.bench.workload import request_for, rows_of, token_ids

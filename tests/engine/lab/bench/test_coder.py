@@ -8,6 +8,7 @@ import pytest
 
 from dg_lsp.cli import run as command
 from engine.fill.loading import load
+from engine.lab.bench.benchmark import CoderWork, Effort, run
 from engine.lab.bench.coder import (
     CODER,
     MOMENTS,
@@ -20,7 +21,6 @@ from engine.lab.bench.coder import (
     near,
 )
 from engine.lab.bench.report import plain
-from engine.lab.bench.run import CoderWork, Effort, run
 from engine.lab.bench.timing import Ratio
 from engine.lab.bench.workload import Forgetful
 from engine.lab.eval.tasks import EvalTask

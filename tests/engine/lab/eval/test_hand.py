@@ -2,8 +2,8 @@
 
 import pytest
 
+from engine.lab.eval.evaluation import is_clean, run_tests
 from engine.lab.eval.hand.cases import hand_cases
-from engine.lab.eval.run import is_clean, run_tests
 from engine.lab.eval.tasks import EvalTask
 
 CASES = hand_cases()

@@ -10,7 +10,7 @@ import pytest
 
 from engine.common.errors import BadInput
 from engine.lab.eval import tasks as tasks_module
-from engine.lab.eval.run import run_tests, syntax_error
+from engine.lab.eval.evaluation import run_tests, syntax_error
 from engine.lab.eval.tasks import LONGEST, EvalTask, UnitTest, choose, code_holes, read_tasks
 
 HUMAN_EVAL = {

@@ -28,8 +28,8 @@ from engine.learn.examples import Examples
 from engine.learn.masked_rows import MaskedRows, masked_loss
 from engine.learn.optimise import schedule
 from engine.learn.packed import PackedCorpus, packed_ns
-from engine.learn.recipe import Recipe
 from engine.learn.state import CHECKPOINT, PLATEAU, Point, TrainingState, add_point, open_state, save
+from engine.learn.training_recipe import Recipe
 from engine.models.gemma.network import GemmaNetwork
 from engine.models.masked.network import MaskedNetwork
 

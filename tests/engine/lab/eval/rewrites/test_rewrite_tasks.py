@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from engine.common.errors import BadInput
-from engine.lab.eval.rewrites.tasks import RewriteTask, parsed, rewrite_tasks, tasks_of
+from engine.lab.eval.rewrites.rewrite_tasks import RewriteTask, parsed, rewrite_tasks, tasks_of
 from engine.lab.eval.rewrites.tests_of import checked, is_run, plain_javascript
 
 TASKS = rewrite_tasks()

@@ -13,8 +13,8 @@ from engine.common.percentiles import percentile
 from engine.fill.answering import answering
 from engine.fill.executor import drive
 from engine.fill.rewriting.conversation import answered, conversation
-from engine.lab.eval.report import table_of
-from engine.lab.eval.rewrites.tasks import RewriteTask
+from engine.lab.eval.figures import table_of
+from engine.lab.eval.rewrites.rewrite_tasks import RewriteTask
 from engine.lab.eval.rewrites.tests_of import checked
 from engine.lab.peer.client import NAME, Beside
 from engine.models.base import Model

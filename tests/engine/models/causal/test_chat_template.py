@@ -10,7 +10,7 @@ from tokenizers.models import BPE
 from transformers import PreTrainedTokenizerFast
 
 from engine.common.errors import ModelError
-from engine.models.causal.chat import ChatTemplate, chat_of
+from engine.models.causal.chat_template import ChatTemplate, chat_of
 from engine.models.checkpoints.directory import Checkpoint
 
 CONTROLS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")

@@ -20,10 +20,10 @@ from dg_lsp.cli import run
 from engine.common.errors import BadInput, EngineError, ModelError
 from engine.common.request import Filled, FillRequest
 from engine.fill.loading import load
-from engine.lab.eval.report import figures, paired, report, tables
+from engine.lab.eval.evaluation import evaluate
+from engine.lab.eval.figures import figures, paired, report, tables
 from engine.lab.eval.results import Result, Results
 from engine.lab.eval.rows import ROWS, EvalRow, chosen_rows, true_width
-from engine.lab.eval.run import evaluate
 from engine.lab.eval.tasks import EvalTask, UnitTest
 from engine.lab.peer.client import Beside, PeerAnswer
 from engine.models.base import Model

@@ -11,10 +11,10 @@ from engine.learn.canvases import Canvases
 from engine.learn.contexts import Contexts
 from engine.learn.corpus import Document, Split
 from engine.learn.packed import PackedCorpus, pack
-from engine.learn.recipe import Recipe
-from engine.learn.run import BatchSource, Sitting, batches, train
 from engine.learn.shapes import trained_parameters
 from engine.learn.state import CHECKPOINT, CURVE, TrainingState, newest_state, open_state, read_curve
+from engine.learn.training import BatchSource, Sitting, batches, train
+from engine.learn.training_recipe import Recipe
 from tests.engine.learn.tiny import CPU, tiny, toy_corpus
 
 quiet = lambda line: None  # noqa: E731

@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from dg_lsp.cli import run
-from engine.lab.eval.rewrites.run import Rewriter, Rewritten, by_model, by_peer, evaluate, report, table
-from engine.lab.eval.rewrites.tasks import RewriteTask, tasks_of
+from engine.lab.eval.rewrites.rewrite_evaluation import Rewriter, Rewritten, by_model, by_peer, evaluate, report, table
+from engine.lab.eval.rewrites.rewrite_tasks import RewriteTask, tasks_of
 from engine.lab.peer.client import PeerAnswer
 from engine.models.oracle.model import Case, Oracle
 
