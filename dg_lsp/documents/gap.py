@@ -58,7 +58,7 @@ def gap_at(snapshot: Snapshot, cursor: int, selected: Replacement | None = None)
     return CursorGap(snapshot=snapshot, lines=lines, cursor=selected.start + len(selected.text), selected=selected)
 
 
-def window(gap: CursorGap) -> tuple[str, str]:
+def text_window(gap: CursorGap) -> tuple[str, str]:
     """Prefix and suffix of the gap, over the notebook's other cells too, each cut at a line's start if there is one."""
     text, cursor, around = _as_code(gap), gap.cursor, gap.snapshot.around
     start = max(len(around.above) + cursor - WINDOW_CHARS, 0)

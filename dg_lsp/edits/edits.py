@@ -10,7 +10,7 @@ from msgspec import structs
 from dg_lsp.backend.resident import Resident
 from dg_lsp.documents.diffs import Replacement, replacements
 from dg_lsp.documents.documents import Documents, Snapshot
-from dg_lsp.documents.gap import gap_at, window
+from dg_lsp.documents.gap import gap_at, text_window
 from dg_lsp.documents.tracking import Followed, Tracking
 from dg_lsp.edits.rewrites import TITLES
 from dg_lsp.workspace.context import ContextSelector
@@ -168,9 +168,9 @@ def rewrite_request(
         refused=shown,
         request=FillRequest(
             task="rewrite",
-            prefix=window(gap_at(snapshot, start))[0] + snapshot.as_code(before),
+            prefix=text_window(gap_at(snapshot, start))[0] + snapshot.as_code(before),
             old=snapshot.as_code(old),
-            suffix=snapshot.as_code(after) + window(gap_at(snapshot, end))[1],
+            suffix=snapshot.as_code(after) + text_window(gap_at(snapshot, end))[1],
             instruction=instruction,
             strength=strength,
             keep=tuple(spans),
@@ -186,8 +186,8 @@ def rewrite_request(
 
 def placeholder_request(snapshot: Snapshot, place: Placeholder, max_tokens: int) -> EditRequest:
     """A request to fill in one placeholder."""
-    before = window(gap_at(snapshot, place.start))[0] + place.before
-    after = place.after + window(gap_at(snapshot, place.end))[1]
+    before = text_window(gap_at(snapshot, place.start))[0] + place.before
+    after = place.after + text_window(gap_at(snapshot, place.end))[1]
     old = "" if place.before else snapshot.as_code(snapshot.text[place.start : place.end])
     return EditRequest(
         snapshot=snapshot,

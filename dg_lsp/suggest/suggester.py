@@ -11,7 +11,7 @@ from functools import partial
 from dg_lsp.backend.resident import Resident
 from dg_lsp.config.settings import UNFITTED_THRESHOLD
 from dg_lsp.documents.documents import Change, Documents, Edit
-from dg_lsp.documents.gap import CursorGap, gap_at, window
+from dg_lsp.documents.gap import CursorGap, gap_at, text_window
 from dg_lsp.suggest.in_flight import InFlight
 from dg_lsp.suggest.insertion import typed_head
 from dg_lsp.suggest.suggestions import Remainder, Suggestion, SuggestionCache
@@ -157,7 +157,7 @@ class Suggester:
         definitions = await self._index.definitions(gap)
         settings = gap.snapshot.policy.settings
         self._in_flight.debounce.max_delay_ms = settings.inline.max_delay_ms
-        prefix, suffix = window(gap)
+        prefix, suffix = text_window(gap)
         guess = self._cache(gap.snapshot.uri).guess(gap.text, gap.cursor)
         return FillRequest(
             prefix=prefix,

@@ -70,6 +70,8 @@ class _Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GapTokens:
+    """A gap and the text around it, as tokens to compare with other places."""
+
     around: Surroundings
     starts: Sequence[_Anchor]
     """Where comparing starts: at the last place on the gap's line, if there is one, and at the line's start."""

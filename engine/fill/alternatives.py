@@ -1,7 +1,7 @@
-"""Alternatives to a broken line: everywhere near the error, a hole of one token or two is noise; all else is pinned.
+"""Alternatives to a broken line. Near the error, holes of one or two tokens are noise; everything else is pinned.
 
-The canvas proposes: one forward pass over all the holes says what each may hold. A parser disposes. Only then does the
-causal encoder read what is left, and what it reads most easily is the answer.
+One forward pass over all holes proposes tokens for each, a parser keeps what parses, and the causal encoder ranks the
+rest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHOICES = 8
 """Likeliest tokens that are tried in a hole of one token; fewer in one of two."""
 _PAIR_CHOICES = 3
 _DELETION = -2.0
-"""Log-probability that stands for taking tokens out without asking the model what else they could be."""
+"""Log-probability of removing tokens. The model is not run for it."""
 _PUNCTUATION = "()[]{}:;,.'\"`="
 
 

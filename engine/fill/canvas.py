@@ -35,9 +35,10 @@ class Canvas:
     confidence: Tensor
     """Probability of `best` when it was last looked at; 1 where pinned."""
     signal: Signal | None = None
-    """What was said of the open positions in the last step, or guessed before the first."""
+    """The model's predictions for the open positions in the last step, or a guess before the first."""
     log_queried: Tensor | None = None
-    """Log-probabilities [B, L, S] of the tokens that the policies ask for, where it was open in the last step."""
+    """Log-probabilities [B, L, S] of the tokens that the policies query, at positions that were open in the last
+    step."""
     open: Tensor
     """Positions whose logits the next step wants."""
     step: int = 0

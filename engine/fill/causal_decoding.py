@@ -1,8 +1,8 @@
 """Draft, check, accept: a gap's tokens from left to right, several in a pass.
 
-Drafts of what may come are checked by one causal pass, as a tree; the longest run that is what the model would say is
-accepted, and the token that it says after that is free. What comes out is what the model says greedily, token after
-token, whatever the drafts: they only save passes.
+One causal pass checks a tree of drafts. The longest run that the model would write itself is accepted, and the token
+that it writes after that is free. The result is the greedy one, token after token, whatever the drafts are: they only
+save passes.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ class Reach:
     """Where decoding of a gap stops, and how many rows a pass has."""
 
     most: int
-    """Tokens."""
+    """Most tokens of the gap."""
     reached: Callable[[Said], bool] = lambda said: False
-    """Whether what is said needs no more."""
+    """Whether the text so far is enough."""
     banned: Sequence[int] = ()
-    """Tokens that are not said."""
+    """Tokens that are never written."""
     rows: int = ROWS
-    """Tokens that a pass is asked about at the most."""
+    """Most tokens of one pass."""
     canvases: bool = False
-    """Whether a canvas stands in each pass, where the model has any, to draft for the next one."""
+    """Whether each pass has a canvas that drafts for the next one, if the model has canvases."""
 
 
 def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: Reach) -> Generator[None]:
-    """Add to what is `said` what the model says after it, up to the gap's end or until time is up; yields after each
-    pass."""
+    """Continue `said` greedily until the gap's end or the deadline; yields after each pass."""
     greedy = Greedy(
         head, said, lambda said: len(said.ids) >= reach.most or reach.reached(said), _chooser(gap, said, reach.banned)
     )

@@ -20,18 +20,19 @@ from engine.fill.validation import checked, validated_fills
 from engine.syntax.questions import ValidatedFill
 
 UNMET = math.log(0.3)
-"""Log-probability that a gap ends where neither the model nor what follows the cursor says so."""
+"""Log-probability of the end of a text after which neither the model nor the text after the cursor says that the gap
+ends."""
 _FOLLOWS = 40
-"""Characters after the cursor that drafts go on with."""
+"""Characters after the cursor that drafts end with."""
 REDONE = 2
-"""Ways more that are tried where the grammar refuses all that was said."""
+"""Further answers that are written if the grammar refuses all so far."""
 IDLE = 2
-"""Ways more that are tried where the model says at once what follows the cursor, as if nothing were missing."""
+"""Further answers that are written if the model only repeats what follows the cursor, as if nothing were missing."""
 
 
 def causal_fill(gap: Gap, known: Sequence[Hypothesis], *, canvases: bool = False) -> Work[list[Hypothesis]]:
-    """What the model says in the gap, as many ways as are asked for, and others where the grammar refuses all of these.
-    `known`: answers that others have, which are drafts, too; `canvases`: see `Reach`."""
+    """The requested number of answers by the causal model, and others if the grammar refuses all of these. `known`:
+    answers from other sources, which are also drafts; `canvases`: see `Reach`."""
     head = gap.model.causal
     assert head is not None
     ends = Ends(gap.request)
@@ -72,8 +73,8 @@ def _answer(gap: Gap, ends: Ends, said: Said) -> str:
 
 
 def _draft(gap: Gap, said: Said, ends: Ends, drafts: DraftSources, *, first: bool) -> Draft:
-    """What a person may see after a pass: what is said stands, what will be checked next is noise. `first`: nothing
-    else was said before it."""
+    """The state of the answer after a pass, for display: the text so far, then the next draft as noise. `first`:
+    whether no other answer was written before it."""
     text = gap.text(said.ids)
     coming = likeliest(drafts.after(said.ids))
     cells = [Cell(text=gap.model.detokenize([token]), state="accepted") for token in said.ids]
@@ -83,7 +84,7 @@ def _draft(gap: Gap, said: Said, ends: Ends, drafts: DraftSources, *, first: boo
 
 
 def _hypothesis(gap: Gap, ends: Ends, said: Said, *, broken: bool = False) -> Hypothesis | None:
-    """None where it says no text; `broken`: with the line break after it, None where the model says none."""
+    """None if the answer is no text. `broken`: with the line break after it; None if there is none."""
     head, spelled = gap.prompt.head, gap.model.detokenize(said.ids)
     text = spelled.removeprefix(head)
     if not spelled.startswith(head):
@@ -115,8 +116,8 @@ def _hypothesis(gap: Gap, ends: Ends, said: Said, *, broken: bool = False) -> Hy
 
 
 def _other(gap: Gap, ends: Ends, found: Sequence[Said], wrong_at: Mapping[int, int]) -> Said | None:
-    """How the likeliest way begins that was not taken yet. `wrong_at`: where in the text of some of them a problem
-    begins, after which another token helps nobody."""
+    """The beginning of the likeliest answer that was not written yet. `wrong_at`: where the first problem of some
+    answers begins; another token after that place would not help."""
     bounds = [token_bounds(gap.model, said.ids) for said in found]
     texts = [gap.text(said.ids) for said in found]
     # Where only what follows the cursor was said, something else may be on the way to it.
@@ -130,20 +131,20 @@ def _other(gap: Gap, ends: Ends, found: Sequence[Said], wrong_at: Mapping[int, i
 
 
 class _Answers:
-    """What was said, checked by the grammar."""
+    """Answers that the grammar has checked."""
 
     def __init__(self, gap: Gap, ends: Ends) -> None:
         self._gap, self._ends = gap, ends
         self._count = 0
-        """How many were checked."""
+        """Number of answers that were checked."""
         self.offered: list[Hypothesis] = []
-        """Those that may stand in the gap as they are."""
+        """Answers that may stand in the gap as they are."""
         self.refused: list[Hypothesis] = []
         self.wrong_at: dict[int, int] = {}
-        """Where the first problem of each of these begins, by its number among all."""
+        """Where the first problem of each refused answer begins, by the answer's number."""
 
     def check(self, found: Sequence[Said]) -> Work[None]:
-        """Those of all that were found until now that were not checked yet."""
+        """Check the answers that were not checked yet."""
         gap, ends, fresh = self._gap, self._ends, range(self._count, len(found))
         self._count = len(found)
         told = [number for number in fresh if not ends.adds_nothing(_answer(gap, ends, found[number]))]
@@ -164,7 +165,7 @@ class _Answers:
         self.refused += [each for number, each in said.items() if number in self.wrong_at and number not in clean]
 
     def with_heads(self) -> Work[list[Hypothesis]]:
-        """What is offered; where that is too little, the heads of others that may stand in the gap, too."""
+        """The offered answers; if these are too few, also the valid heads of refused ones."""
         if not self.refused or len(self.offered) >= self._gap.request.n:
             return self.offered
         texts, gap = [each.text for each in self.refused], self._gap

@@ -1,9 +1,9 @@
-"""What the model writes from left to right, offered where it is likelier than all that its canvases say.
+"""An answer that the model writes from left to right, offered if it is likelier than those of its canvases.
 
-A canvas says all of its tokens at once, at a width that is guessed. The causal encoder of the same weights reads the
-same context and suffix and writes token after token, to the end that it has learnt. What it would write is known as far
-as its score of a canvas's answer is sure, and it is given up as soon as it can't be likelier any more. What followed
-the last tokens elsewhere in the file, or on a canvas, is its draft.
+A canvas predicts all of its tokens at once, at a guessed width. The causal encoder has the same weights, reads the same
+context and suffix, and writes token after token until it predicts the end of the gap. Decoding starts after the tokens
+of a canvas's answer that its score is sure of, and stops once it can't win. Repetition in the file and the canvases'
+answers are its drafts.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from engine.fill.ranking import fitting, standing, worthwhile
 from engine.fill.validation import checked, valid_fills
 
 HANDICAP = 1.5
-"""Nats by which it has to be likelier: what is written as the likeliest, token after token, is found likely by the same
-weights whether it is right or not. On development gaps 0.5 to 2 do equally well."""
+"""Nats by which it must be likelier: greedy text scores high with the weights that wrote it, right or wrong. On
+development gaps 0.5 to 2 do equally well."""
 LONGEST = 32
-"""Tokens."""
+"""Most tokens of it."""
 _ROWS = 8
-"""That oneDNN multiplies at the least: as many tokens are checked in a pass."""
+"""Tokens of a pass: oneDNN multiplies at least so many rows."""
 _SURE = math.log(0.5)
 """Log-probability above which a scored token is the likeliest in its place."""
 
 
 def causal_hypothesis(gap: Gap, known: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
-    """One hypothesis more, or none. `known`: those that there are, with their scores."""
+    """One more hypothesis, or none. `known`: the hypotheses so far, with their scores."""
     head, end = gap.model.causal, gap.model.info.end_id
     if not gap.predicted_widths or gap.committed or head is None or end is None:
         return []
@@ -79,7 +79,7 @@ def _begun(surest: Hypothesis | None) -> Said:
 
 
 def _bound(gap: Gap, said: Said) -> float:
-    """What it can be ranked by at the most, whatever comes."""
+    """The highest value that it can still be ranked by."""
     odds = [likely for width, likely in gap.predicted_widths.items() if width >= len(said.ids)]
     return sum(said.logs) + (fitting(max(odds)) if odds else -math.inf)
 

@@ -1,4 +1,4 @@
-"""What may not enter a gap: each constraint adds to the bans of a step, which hold while its logits are looked at."""
+"""Which tokens may not enter a gap. Each constraint adds bans to a step; they hold while its logits are read."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Bans:
     out: list[tuple[Tensor | None, Tensor]] = field(default_factory=list[tuple[Tensor | None, Tensor]])
     """Positions, bool [F], None for all of them, and tokens that may not stand there."""
     only: list[tuple[Tensor, Tensor]] = field(default_factory=list[tuple[Tensor, Tensor]])
-    """Positions, bool [F], and the only tokens that may."""
+    """Positions, bool [F], and the only tokens that may stand there."""
 
     def __getitem__(self, rows: Tensor) -> Bans:
-        """Those of some positions, by their index."""
+        """The bans of some positions, by their index."""
         return Bans(
             out=[(at if at is None else at[rows], tokens) for at, tokens in self.out],
             only=[(at[rows], tokens) for at, tokens in self.only],
         )
 
     def apply(self, block: Tensor, first: int = 0) -> None:
-        """Take what is banned out of logits [F, W] of the tokens from `first` on, in place."""
+        """Set banned logits in [F, W], those of the tokens from `first` on, to minus infinity in place."""
         for at, tokens in self.out:
             columns = _within(tokens, first, block)
             if at is None:
@@ -42,7 +42,7 @@ class Bans:
             block.masked_fill_(at[:, None] & other, -torch.inf)
 
     def allowed(self, tokens: Tensor, at: int) -> Tensor:
-        """Those of `tokens` that a position may hold."""
+        """The tokens among `tokens` that a position may hold."""
         may = torch.ones(len(tokens), dtype=torch.bool, device=tokens.device)
         for where, some in self.out:
             if where is None or where[at]:
@@ -132,13 +132,13 @@ def in_turn(*constraints: Constrain) -> Constrain:
 
 
 def _joins(left: bytes, after: bytes) -> bool:
-    """Whether what stands `after` goes on with what is `left` of a head; so it does where nothing stands there."""
+    """Whether the text `after` continues what is `left` of a head; nothing there does, too."""
     return not after or (bool(left) and (left.startswith(after) or after.startswith(left)))
 
 
 def _spelling(vocabulary: Vocabulary, head: bytes, after: bytes, one_line: bool) -> Tensor:
-    """Tokens, sorted, that begin `head`, or that it begins with: those from which what is `after` goes on, if there
-    are any. With `one_line` they break no line after it."""
+    """Sorted tokens that begin `head` or begin with it, preferably those that the text `after` continues. With
+    `one_line` they have no line break after the head."""
     agreeing = vocabulary.agreeing(head)
     if one_line:
         agreeing = [token for token in agreeing if not {*b"\r\n"} & {*vocabulary.bytes[token][len(head) :]}]

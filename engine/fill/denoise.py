@@ -135,7 +135,7 @@ def _place(
 
 
 def _doubt(canvas: Canvas, doubtful: Tensor, noise: Noise, generator: torch.Generator) -> None:
-    """Put accepted tokens back to noise; nothing is known of them in the next step."""
+    """Turn accepted tokens back to noise; they condition nothing in the next step."""
     canvas.known = canvas.known & ~doubtful
     canvas.ids = torch.where(doubtful, noise.draw(doubtful.shape, generator), canvas.ids)
     wider = canvas.open | doubtful
@@ -145,7 +145,7 @@ def _doubt(canvas: Canvas, doubtful: Tensor, noise: Noise, generator: torch.Gene
 
 
 def _reopen(canvas: Canvas, done: Tensor) -> None:
-    """Which positions the next step asks about, and what conditions it there."""
+    """Choose the positions that the next step predicts, and what conditions it there."""
     still = canvas.open & ~canvas.known & ~done
     if canvas.signal is not None:
         canvas.signal = canvas.signal[still[canvas.open]]

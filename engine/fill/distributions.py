@@ -1,8 +1,8 @@
-"""What a model says of the open positions, looked at once, block by block of the vocabulary: one softmax serves all
-that decides, and what conditions the next step.
+"""The model's distributions over the open positions, read once, block by block of the vocabulary: one softmax serves
+all decisions and the conditioning of the next step.
 
-Running maxima and sums: Milakov and Gimelshein, arXiv:1805.02867. The token that is drawn is one of a reservoir: each
-block takes the place of what was drawn before by its share of all that was seen.
+Running maxima and sums: Milakov and Gimelshein, arXiv:1805.02867. Tokens are drawn by reservoir sampling: a block's
+draw replaces the one before by the block's share of the sum so far.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ from engine.fill.constraints import Bans
 from engine.models.logits import Head, Logits
 
 _LEAST = -1e4
-"""Log-probability of what can't be, in a sum where it counts for nothing."""
+"""Log-probability of an impossible token: small enough to count for nothing in a sum, yet finite."""
 _SORTED = 1 << 20
-"""Probabilities that are sorted at once, which takes several times their memory."""
+"""Probabilities that are sorted at once; sorting takes several times their memory."""
 _LOWEST = -1e30
-"""Stands for the largest logit of a position where none of those seen so far may be."""
+"""Stands for the largest logit of a position of which all tokens so far are banned."""
 
 Draw = Callable[[Tensor, Tensor | None, torch.Generator], Tensor]
-"""(Weights [D, W] of a block, the sum [D, 1] of those before it, if there are any) -> the index [D] in the block of
-what is drawn, -1 where what was drawn before stays."""
+"""(Weights [D, W] of a block, the sum [D, 1] of the blocks before it or None) -> the index [D] in the block of the
+drawn token; -1 keeps the earlier draw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """Of F positions: embeddings averaged by what was said of them, but for the last block's, which are added when the
-    average is asked for. Most positions are settled by then."""
+    """Embeddings averaged by the predictions at F positions. The last block is added when the average is computed, as
+    most positions are settled by then."""
 
     head: Head
     sums: Tensor
-    """Of embeddings by their weights [F, E]."""
+    """Weighted sums of embeddings [F, E]."""
     total: Tensor
-    """Of all weights [F, 1]."""
+    """Sums of all weights [F, 1]."""
     last: Tensor
     """Weights [F, W] of the last W tokens."""
 
     def __getitem__(self, chosen: Tensor) -> Signal:
-        """Those of some positions, bool [F]."""
+        """The signal of some positions, bool [F]."""
         return replace(self, sums=self.sums[chosen], total=self.total[chosen], last=self.last[chosen])
 
     @classmethod
     def nothing(cls, head: Head, count: int) -> Signal:
-        """Any token at all, at so many positions."""
+        """The signal of `count` positions of which nothing is known."""
         sums = head.mean.repeat(count, 1)
         return cls(head=head, sums=sums, total=sums.new_ones(count, 1), last=sums.new_empty(count, 0))
 
     def spread(self, there: Tensor) -> Signal:
-        """Those of more positions: these where `there`, bool [N], is true, and any token at all elsewhere."""
+        """The signal of more positions: this one where `there`, bool [N], is true, and nothing known elsewhere."""
         wider = replace(Signal.nothing(self.head, len(there)), last=self.last.new_zeros(len(there), self.last.shape[1]))
         wider.sums[there], wider.total[there], wider.last[there] = self.sums, self.total, self.last
         return wider
@@ -64,14 +64,14 @@ class Signal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distributions:
-    """Of F positions."""
+    """The distributions of F positions."""
 
     likeliest: Tensor
     """Tokens [F]."""
     drawn: Tensor
-    """Tokens [F], the likeliest where none is drawn."""
+    """Tokens [F]; the likeliest ones where none is drawn."""
     log_total: Tensor
-    """Of all that is possible: what makes log-probabilities of logits, [F]."""
+    """Logarithm of the sum over all allowed tokens [F]: a logit minus this is a log-probability."""
     log_likeliest: Tensor
     """Log-probability [F]."""
     log_drawn: Tensor
@@ -79,7 +79,7 @@ class Distributions:
     entropy: Tensor
     """Nats [F]."""
     log_queried: Tensor
-    """Log-probabilities [F, S] of the tokens that were asked for."""
+    """Log-probabilities [F, S] of the queried tokens."""
     top: tuple[Tensor, Tensor]
     """Log-probabilities and tokens [F, K] of the likeliest, in order."""
     signal: Signal
@@ -97,13 +97,10 @@ def look(
     queried: Tensor | None = None,
     top: int = 0,
 ) -> Distributions:
-    """One pass over the vocabulary.
-
-    drawing: positions of which a token is drawn, bool [F], or all of them or none; `generator` is needed for it.
-    top_p: below 1, it is drawn among the likeliest ones that have this probability together, the likeliest one always.
-    queried: tokens [F, S] whose log-probabilities are wanted.
-    top: how many of the likeliest tokens are wanted.
-    """
+    """Read the logits in one pass over the vocabulary. `drawing`: positions at which a token is drawn, bool [F], or
+    all or none of them; this needs `generator`. `top_p` below 1: draw among the likeliest tokens that have this
+    probability together. `queried`: tokens [F, S] whose log-probabilities are wanted. `top`: the number of likeliest
+    tokens wanted."""
     at_once = drawing if top_p >= 1 else False
     running = _Running(drawing=at_once, draw=draw or one_of, generator=generator, queried=queried, top=top)
     for first, block in logits.blocks():
@@ -126,7 +123,7 @@ def look(
 
 
 def _processed(logits: Tensor, bans: Bans | None, temperature: float, first: int = 0) -> Tensor:
-    """Logits [F, W] of the tokens from `first` on, without what is banned and as hot as they are drawn; in place."""
+    """Logits [F, W] of the tokens from `first` on without banned ones, divided by the temperature in place."""
     if bans is not None:
         bans.apply(logits, first)
     return logits if temperature == 1 else logits.div_(temperature)
@@ -134,7 +131,7 @@ def _processed(logits: Tensor, bans: Bans | None, temperature: float, first: int
 
 @dataclass(slots=True, kw_only=True)
 class _Running:
-    """What was seen so far. Sums are of weights, which are 1 for the largest logit of a position."""
+    """Sums over the blocks so far. Weights are 1 for the largest logit of a position."""
 
     drawing: Tensor | bool
     draw: Draw
@@ -142,11 +139,11 @@ class _Running:
     queried: Tensor | None
     top: int
     greatest: Tensor | None = None
-    """The largest logit [F, 1]; None: nothing was seen."""
+    """The largest logit [F, 1]; None before the first block."""
     total: Tensor = field(init=False)
-    """[F, 1]"""
+    """Sum of weights [F, 1]."""
     moment: Tensor = field(init=False)
-    """Of weights by their logarithms [F, 1]."""
+    """Sum of weights times their logarithms [F, 1]."""
     likeliest: Tensor = field(init=False)
     """[F, 1]"""
     drawn: Tensor = field(init=False)
@@ -158,12 +155,12 @@ class _Running:
     best: tuple[Tensor, Tensor] = field(init=False)
     """Logits and tokens [F, K]."""
     sums: Tensor = field(init=False)
-    """Of embeddings [F, E], the last block's aside."""
+    """Weighted sums of embeddings [F, E], without the last block's."""
     last: Tensor = field(init=False)
     """Weights [F, W] of the last block."""
 
     def add(self, head: Head, first: int, block: Tensor) -> None:
-        """Logits [F, W] of the tokens from `first` on, which are used up."""
+        """Add logits [F, W] of the tokens from `first` on; they are overwritten."""
         index = likeliest(block)[:, None]
         peak = block.gather(1, index)
         self._note(first, block)

@@ -9,18 +9,18 @@ from engine.fill.draft_tree import Following, either
 from engine.fill.ngrams import DISCOUNT, NGrams
 
 OF_TEXT, OF_SUFFIX, OF_BEGUN_SUFFIX = 0.75, 0.02, 0.9
-"""How likely the next token is that of an answer that somebody else has, the first of what follows the gap, and the
-next of that where it has begun."""
+"""Probability of the next token of another answer, of the suffix's first token, and of the next token of a suffix that
+has begun."""
 GUESSES, OF_GUESS = 3, 0.8
-"""Tokens that a canvas names of a place, and how far it is right to be as sure as it is."""
+"""Number of tokens that a canvas names for each place, and the factor on their confidence."""
 _AHEAD = 8
-"""Tokens of what follows the gap."""
+"""Tokens of the suffix that are drafted."""
 _BETWEEN = -1
-"""Stands between texts that do not follow each other."""
+"""Separates texts that do not follow each other."""
 
 
 class DraftSources:
-    """Drafts of a gap's tokens. Deterministic; knows nothing of the model but its tokens."""
+    """Drafts of a gap's tokens. Deterministic; the model is not run."""
 
     def __init__(
         self,
@@ -31,9 +31,8 @@ class DraftSources:
         stops: frozenset[int] = frozenset(),
         pad: int = _BETWEEN,
     ) -> None:
-        """`context`: what stands in the file, and in others; `texts`: answers of others and what follows the gap, in
-        tokens of the gap; `stops`: tokens that are no text, which never come; `pad`: what canvases say after the gap's
-        end."""
+        """`context`: the file and others; `texts`: other answers with the suffix, as tokens of the gap; `stops`:
+        control tokens, which are never drafted; `pad`: the token of canvases after the gap's end."""
         self._suffix = list(suffix[:_AHEAD])
         self._texts = [list(text) for text in texts if text]
         self._stops, self._pad = stops, pad
@@ -44,7 +43,7 @@ class DraftSources:
         self._said: list[int] = []
 
     def after(self, said: Sequence[int]) -> Following:
-        """What may follow the tokens that the model has said so far."""
+        """The probability of each drafted token after the tokens written so far."""
         said = list(said)
         if said[: len(self._said)] == self._said:
             self._seen.add(said[len(self._said) :])
@@ -55,7 +54,7 @@ class DraftSources:
         return partial(self._following, said)
 
     def guess(self, place: int, likely: Mapping[int, float]) -> None:
-        """Add what a canvas says of a place of the gap, counted in tokens."""
+        """Add a canvas's prediction for a place of the gap, counted in tokens."""
         self._guesses[place] = likely
 
     def _following(self, said: Sequence[int], path: Sequence[int]) -> Mapping[int, float]:
@@ -74,6 +73,6 @@ class DraftSources:
         return {token: likely for token, likely in either(found, more).items() if token not in self._stops}
 
     def _suffix_begun(self, written: Sequence[int]) -> int:
-        """How many of the last tokens are the suffix's first."""
+        """The number of last tokens that are the suffix's first."""
         most = min(len(written), len(self._suffix) - 1)
         return next((count for count in range(most, 0, -1) if written[-count:] == self._suffix[:count]), 0)

@@ -1,4 +1,4 @@
-"""Several drafts as one tree of tokens, which one causal pass checks, and how far the model says what they say."""
+"""Drafts as one tree of tokens: one causal pass checks it, and the path that the model agrees with is accepted."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from engine.models.base import DraftTree, linear_cost
 
 ROOT = -1
-"""Stands for the last token of the text, from which drafts go on."""
+"""The parent of first tokens: it stands for the last token of the text."""
 ROWS = 16
-"""Tokens of a tree at the most."""
+"""Most tokens of a tree, and so pass rows."""
 LEAST = 0.02
-"""How likely a token is to be said, at the least: no row costs less."""
+"""Least probability of a token in a tree: a less likely one is not worth its pass row."""
 MOST = 0.97
-"""How sure a next token can be."""
+"""Highest probability that a token is given."""
 Following = Callable[[Sequence[int]], Mapping[int, float]]
-"""How likely each token is that may follow these, after the text and what is known of what follows it."""
+"""Tokens of a path -> the probability of each token that may come next."""
 Cost = Callable[[int], float]
-"""What a pass over so many rows takes, as a multiple of one over a single row."""
+"""Pass rows -> the time of the pass, as a multiple of a pass of one row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class TokenDraft:
 
     ids: Sequence[int]
     likely: float = 0.5
-    """How often the first of them is what comes, and each further one where those before it are."""
+    """Probability of its first token, and of each further one given those before it."""
 
 
 def tree_of(
@@ -38,9 +38,9 @@ def tree_of(
     cost: Cost = linear_cost,
     most: float = MOST,
 ) -> tuple[DraftTree, list[float]]:
-    """Tokens that are `known` to come next, one after the other, and after them the likeliest that may follow, as many
-    as let the most tokens come out of a pass by its time: `rows` tokens at the most, but all that are known. `most`:
-    how sure any of them can be. Comes with the probability of each."""
+    """A tree of `known` tokens, one after the other, and of the likeliest ones after them, with the probability of
+    each. Its size gives the most accepted tokens for the time of a pass: at most `rows` tokens, but all known ones.
+    `most`: the highest probability of a token."""
     ids, parents = [*known], [*range(ROOT, len(known) + ROOT)]
     likely = [1.0] * len(known)
     waiting: list[tuple[float, int, int, tuple[int, ...]]] = []
@@ -75,7 +75,7 @@ def likeliest_end(tree: DraftTree, likely: Sequence[float]) -> int:
 
 
 def of_drafts(drafts: Sequence[TokenDraft]) -> Following:
-    """The same for drafts that are known as a whole."""
+    """The `Following` of some drafts."""
 
     def following(path: Sequence[int]) -> Mapping[int, float]:
         size, found = len(path), dict[int, float]()
@@ -89,7 +89,7 @@ def of_drafts(drafts: Sequence[TokenDraft]) -> Following:
 
 
 def either(one: Mapping[int, float], more: Iterable[tuple[int, float]]) -> dict[int, float]:
-    """What several sources say of the next token, each of which may be right by itself."""
+    """The probability of each next token by several independent sources: that at least one is right."""
     found = dict(one)
     for token, likely in more:
         found[token] = 1 - (1 - found.get(token, 0.0)) * (1 - likely)
@@ -97,7 +97,7 @@ def either(one: Mapping[int, float], more: Iterable[tuple[int, float]]) -> dict[
 
 
 def likeliest(following: Following, most: int = ROWS) -> list[int]:
-    """The likeliest path, as long as each token is at least as likely as not."""
+    """The likeliest path, up to the first token with a probability below 1/2."""
     path: list[int] = []
     while len(path) < most:
         token, likely = max(following(path).items(), key=lambda each: each[1], default=(0, 0.0))
@@ -108,9 +108,9 @@ def likeliest(following: Following, most: int = ROWS) -> list[int]:
 
 
 def accepted(tree: DraftTree, known: int, choose: Callable[[int], int | None]) -> tuple[list[int], int | None]:
-    """The path from the root on of the first `known` tokens and of those after them that are what the model says, and
-    the token that it says after all of these, which is free. `choose`: the token after a node, asked once for each in
-    their order; None: nothing follows any more."""
+    """The accepted path, and the token after it, which is free: from the root the first `known` tokens, then those that
+    the model chooses itself. `choose`: the token that the model writes after a node, called once for each in order;
+    None: the text ends."""
     children = {(parent, token): node for node, (parent, token) in enumerate(zip(tree.parents, tree.ids, strict=True))}
     path = [*range(known)]
     at = known + ROOT

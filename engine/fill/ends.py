@@ -1,8 +1,7 @@
 """Where a gap ends that is written from left to right.
 
-A small model does not stop by itself: it writes what it sees after the cursor once more, and that tells where the gap
-ends as well as a token would. Where it writes on without coming there, the first statement is the answer. Lines are
-compared, not tokens, which are cut differently.
+A small model does not stop by itself: it repeats what follows the cursor, and the gap ends where this begins. If it
+never repeats it, the first statement is the answer. Lines are compared, not tokens, which are cut differently.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ FURTHER = 1
 """Lines that may follow the first statement before the text goes on with what follows the cursor. Of 48 development
 holes 0 to 6 fill as many with their very text; each line more costs passes where it never comes there."""
 _TELLING = 8
-"""Characters other than white space by which a line is recognised that has only begun."""
+"""Characters other than white space that identify a line before it is complete."""
 _COMMENTS = ("#", "//")
 _BRANCHES = re.compile(r"(else|elif|except|finally|catch)\b")
 _QUOTES = ('"""', "'''", "`")
@@ -31,16 +30,16 @@ class Ends:
     def __init__(self, request: FillRequest) -> None:
         before, suffix = request.prefix, request.suffix
         self._line = before[before.rfind("\n") + 1 :]
-        """What stands before the cursor in its line."""
+        """The cursor's line before the cursor."""
         self._rest = suffix.partition("\n")[0]
-        """What follows it there."""
+        """The cursor's line after the cursor."""
         self._one_line = request.single_line
         self._in_line = request.single_line or bool(self._rest.strip() and self._line.strip())
         lines = suffix.split("\n")
         self._blank = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
-        """Lines from the cursor on with nothing in them."""
+        """Number of blank lines from the cursor on."""
         self._next = lines[self._blank] if self._blank < len(lines) else ""
-        """The first line after the cursor with something in it."""
+        """The first line after the cursor that is not blank."""
 
     @property
     def goes_on(self) -> bool:
@@ -64,7 +63,7 @@ class Ends:
         return bool(rest and wanted) and (rest.startswith(wanted) or wanted.startswith(rest))
 
     def adds_nothing(self, said: str) -> bool:
-        """Whether a text is nothing, or nothing but the line that follows the cursor."""
+        """Whether a text is empty, or only the line that follows the cursor."""
         return not said.strip() or (not self._in_line and said.strip() == self._next.strip())
 
     def settled(self, said: str) -> int:
@@ -74,13 +73,13 @@ class Ends:
         return min(len(said) - next(overlaps(said, self._rest.strip()), 0), self.cut(said))
 
     def _found(self, said: str, *, whole: bool) -> int | None:
-        """Where the gap ends in what is said; None: it has not come to that yet. `whole`: the last line is complete."""
+        """Where the gap ends in a text; None: it does not end yet. `whole`: the last line is complete."""
         lines = said.split("\n")
         starts = [0, *accumulate(len(line) + 1 for line in lines)]
         return (self._found_in_line if self._in_line else self._found_between)(lines, starts, whole=whole)
 
     def _found_in_line(self, lines: list[str], starts: list[int], *, whole: bool) -> int | None:
-        """Text stands on both sides of the cursor, or one line is wanted."""
+        """The end if text stands on both sides of the cursor, or if one line is requested."""
         rest = self._rest.strip()
         for at, line in enumerate(lines if whole else lines[:-1]):
             said = line.rstrip()
@@ -92,7 +91,7 @@ class Ends:
         return None
 
     def _found_between(self, lines: list[str], starts: list[int], *, whole: bool) -> int | None:
-        """Nothing follows the cursor in its line, or nothing stands before it."""
+        """The end if the cursor is at the end of its line, or at its beginning."""
         first = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
         indent = indentation(self._line + lines[first]) if first < len(lines) else 0
         statement, further = None, 0
@@ -126,7 +125,7 @@ class Ends:
         return bool(wanted) and (line == wanted or (is_told and wanted.startswith(line)))
 
     def _stands_alone(self, lines: list[str], indent: int) -> bool:
-        """Whether lines that begin at an indentation need none after them but those that follow the cursor."""
+        """Whether lines with this indentation are complete without further lines of their own."""
         said = "\n".join(lines).rstrip()
         if said[said.rfind("\n") + 1 :].lstrip().startswith(_COMMENTS):
             return False
@@ -135,7 +134,8 @@ class Ends:
         return not said.endswith((":", "{")) or indentation(self._next) > indent
 
     def _before(self, lines: list[str], starts: list[int], at: int) -> int:
-        """Where the text before a line ends. Its last break is the gap's where the line itself follows the cursor."""
+        """Where the text before a line ends. Its last line break belongs to the gap if that line is the one after the
+        cursor."""
         end = at
         while end and not lines[end - 1].strip():
             end -= 1

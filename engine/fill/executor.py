@@ -1,9 +1,9 @@
 """Run fills to their end: collect the forward passes that several fills wait for and do them as one.
 
-A fill is a generator: it yields a `Step` (the canvases it wants a forward pass over) and is sent the logits, a `Check`
-(a question about a document) and is sent the reply, a `Draft` (what it would answer now) or None, either of which is a
-place to be held up at, and returns its answer. Whoever drives it decides when, together with whom, and whether it goes
-on at all: not advancing it is a pause, closing it is a cancel.
+A fill is a generator. It yields a `Step` (canvases that need a forward pass) and receives the logits, a `SyntaxCheck`
+(a question about a document) and receives the reply, a `Draft` (its answer so far) or None, both just points to pause
+at; and it returns its answer. The caller decides when it goes on, with which other fills, and whether at all: not
+advancing it is a pause, closing it is a cancel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.common.request import Candidate, Draft, Filled, Timings
 from engine.models.base import Model, Rows
 from engine.models.logits import Logits
 from engine.models.products import threads_for
-from engine.syntax.questions import Check
+from engine.syntax.questions import SyntaxCheck
 
 if TYPE_CHECKING:
     from engine.syntax.checks import Checks
@@ -33,12 +33,13 @@ class Step:
     rows: Rows
     draft: Callable[[], Draft]
     pending: Future[Any] | None = None
-    """Where the model does it by itself, with all steps after it: no logits are sent, but this must be done."""
+    """Where the model does this and all later steps itself: no logits are sent, but the work must wait for this."""
 
 
 T = TypeVar("T")
-Work = Generator[Step | Check | Draft | None, Any, T]
-"""Is sent Logits for each Step that is not pending, a Reply or None for each Check; the others wait for nothing."""
+Work = Generator[Step | SyntaxCheck | Draft | None, Any, T]
+"""Receives Logits for each Step that is not pending, a Reply or None for each SyntaxCheck; other values need
+nothing."""
 Filling = Work[Filled]
 
 
@@ -59,7 +60,7 @@ def _driven(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | 
                     on_draft(wanted)
                 wanted = next(filling)
                 continue
-            if isinstance(wanted, Check):
+            if isinstance(wanted, SyntaxCheck):
                 if checks is None:
                     # Not before a document is looked at: an engine that has a process for that never does.
                     from engine.syntax.checks import Checks
@@ -81,8 +82,8 @@ def _driven(model: Model, filling: Work[T], on_draft: Callable[[Draft], None] | 
 def filled_by(
     model: Model, candidates: Sequence[Candidate], *, forwards: int, ms: Timings, width: int | None = None, **more: Any
 ) -> Filled:
-    """A model's answer. Where no width is given it is the first candidate's, and each pass is a step; `more`: other
-    fields of `Filled`."""
+    """A model's answer. Without a width it is the first candidate's, and each pass is a step; `more`: other fields of
+    `Filled`."""
     first = candidates[0].tokens if candidates else 0
     told = {"width": first if width is None else width, "steps": forwards, **more}
     name, device, adapter = model.info.name, model.info.device, model.info.adapter

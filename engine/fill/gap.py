@@ -23,11 +23,11 @@ from engine.models.base import Context, Model, Prompt, Rows, Sampling
 from engine.models.logits import Logits
 
 MASKED = "░"
-"""How a person sees a mask token."""
+"""The character that shows a mask token to people."""
 CLEARLY = 0.1
-"""Mean confidence by which another row has to be ahead: drafts that jump between rows can't be read."""
+"""Mean confidence by which another row must lead to be shown instead: drafts that jump between rows are unreadable."""
 FLOOR = -12.0
-"""Nats below which a token's log-probability says no more than that it does not fit."""
+"""Lowest log-probability that counts: below it a token simply does not fit."""
 Slot = list[tuple[int, float]]
 """The likeliest tokens of one position with their log-probabilities, likeliest first."""
 
@@ -43,9 +43,9 @@ class Gap:
     """A request, laid out and encoded, for a model that denoises step by step; `WholeCanvasGap` is for others."""
 
     scores_canvases: ClassVar[bool] = False
-    """Whether the canvas's confidence is the only score that its rows get."""
+    """Whether rows are scored by the canvas's confidence alone."""
     looks_are_answers: ClassVar[bool] = True
-    """Whether a canvas that was looked at may be answered with where time runs out."""
+    """Whether a canvas that was only looked at may be the answer when time runs out."""
     model: Model
     request: FillRequest
     prompt: Prompt
@@ -58,9 +58,9 @@ class Gap:
     predicted_widths: Mapping[int, float] = field(default_factory=dict[int, float])
     """The probability of each width that the model distinguishes; empty where it predicted none."""
     steps: int = 0
-    """Each is a forward pass."""
+    """Denoise steps, a forward pass each."""
     written: int = 0
-    """Forward passes beside them, from left to right."""
+    """Other forward passes, from left to right."""
     shown: int = 0
     """Row that the last draft showed."""
 
@@ -136,9 +136,9 @@ class Gap:
         race: Race | None = None,
         **changes: Any,
     ) -> Denoising:
-        """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies but for
-        `changes`. `slack`: unused slots may be padded, but in the rows `full`. `looks`: it is done for what is said of
-        each position, and what stands there in the end is no answer. `race`: which rows go on, and may be shown."""
+        """Run the loop over `canvas`, whose rows begin with gaps of `widths`, with the published policies except for
+        `changes`. `slack`: unused slots may be padded, except in the rows `full`. `looks`: only the predictions are
+        wanted, and the final canvas is no answer. `race`: which rows go on and may be shown."""
         self.deadline.step_begins()
         info = self.model.info
         constrain = self.constrain(canvas, slack=slack, full=full)
@@ -159,8 +159,8 @@ class Gap:
     def likeliest(
         self, canvas: Canvas, *, widths: Sequence[int], slack: bool, count: int
     ) -> Generator[Step, Logits, list[Slot]]:
-        """One step at which nothing is accepted: the likeliest tokens of each open position, likeliest first, with
-        their log-probabilities."""
+        """One step that accepts nothing: the likeliest tokens of each open position with log-probabilities, in
+        order."""
         _, said = yield from self.look(canvas, self.constrain(canvas, slack=slack), widths=widths, top=count)
         logs, ids = (each.tolist() for each in said.top)
         return [list(zip(*each, strict=True)) for each in zip(ids, logs, strict=True)]
@@ -195,9 +195,8 @@ class Gap:
     def draft(
         self, canvas: Canvas, widths: Sequence[int], running: Sequence[int] | None = None, *, looks: bool = False
     ) -> Draft:
-        """The most confident row as a person may see it, of all or of those that are `running`: the one of the last
-        draft, unless another is clearly surer. Nothing is settled where it `looks` only, as where the gap ends is still
-        to be found."""
+        """The most confident row for display, of all or of the `running` ones; the row of the last draft stays unless
+        another is clearly surer. With `looks` nothing is settled, as the gap's end is still to be found."""
         rows = range(len(widths)) if running is None else running
         sure = [-1.0] * len(widths)
         for row in rows:
@@ -236,7 +235,7 @@ class Gap:
         return self.after_head(cells)
 
     def after_head(self, cells: Sequence[Cell]) -> tuple[Cell, ...]:
-        """Cells as they stand after the cursor: without those, or the part of one, that spell the prompt's head."""
+        """Cells from the cursor on, without the prompt's head."""
         head = self.prompt.head
         for at, cell in enumerate(cells):
             same = common_head(head, cell.text)
@@ -248,7 +247,7 @@ class Gap:
         return tuple(cells)
 
     def constrain(self, canvas: Canvas, *, slack: bool, full: Sequence[int] = ()) -> Constrain:
-        """What may not enter the gaps of a canvas; `slack`: unused slots may, but in the rows `full`."""
+        """Bans for the gaps of a canvas. `slack`: unused slots may be padded, except in the rows `full`."""
         pad = self.model.info.pad_id
         constraints = self.constraints(slack=slack, accepted=canvas.accepted_token)
         return in_turn(*constraints, *([end_once(canvas, pad), forbid_in(full, pad)] if slack else []))
@@ -256,8 +255,8 @@ class Gap:
     def constraints(
         self, *, slack: bool, requests: Sequence[int] = (), accepted: AcceptedToken = lambda row, position: None
     ) -> list[Constrain]:
-        """What may enter the gap: text, with `slack` what pads unused slots, and `requests` about slots; beside what is
-        `accepted` already."""
+        """Constraints that let only text into the gap, with `slack` also padding, and `requests` for slots. `accepted`:
+        the tokens that stand there already."""
         info = self.model.info
         banned = [*({*info.forbidden_ids, info.pad_id} - {*requests, *([info.pad_id] if slack else [])})]
         if self.prompt.head and not self.committed:
@@ -270,5 +269,5 @@ class Gap:
 
 
 def _settled(canvas: Canvas) -> Tensor:
-    """Where the last step left nothing to guess, [B, L]."""
+    """Positions that the last step left certain, [B, L]."""
     return canvas.known | canvas.accepted | ~canvas.open

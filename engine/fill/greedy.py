@@ -1,4 +1,4 @@
-"""What a causal model says greedily: the likeliest token in each place, and where it would have gone otherwise."""
+"""Greedy text of a causal model: the likeliest token at each place, with the second likeliest."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from engine.models.base import CausalHead
 
 @dataclass(slots=True, kw_only=True)
 class Said:
-    """What a model has said so far."""
+    """The text of a model so far."""
 
     ids: list[int] = field(default_factory=list[int])
-    """In a gap, those that spell `Prompt.head` first."""
+    """Tokens; in a gap the first ones spell `Prompt.head`."""
     logs: list[float] = field(default_factory=list[float])
     """Log-probability of each."""
     others: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
-    """The likeliest other token in the place of each: its log-probability, and which it is."""
+    """(Log-probability, token) of the likeliest other token at each place."""
     end: float | None = None
-    """Log-probability that nothing follows; None where the model has not said so."""
+    """Log-probability that the text ends here; None: unknown."""
 
     def otherwise(self, place: int) -> Said:
-        """The tokens before a place, and there the other one."""
+        """The tokens before a place, then the other token of that place."""
         log, token = self.others[place]
         instead = (self.logs[place], self.ids[place])
         return Said(
@@ -38,8 +38,8 @@ class Said:
 
 
 def likeliest_other(found: Sequence[Said], may: Callable[[int, int, int], bool]) -> Said | None:
-    """How the likeliest text begins that was not said yet; None where there is none. `may`: whether text number N may
-    have at a place the other token (its id)."""
+    """The beginning of the likeliest text that was not written yet; None: there is none. `may`: whether text number N
+    may have at a place the other token (its id)."""
     said_already = {tuple(said.ids[: at + 1]) for said in found for at in range(len(said.ids))}
     best, way = -math.inf, None
     for number, said in enumerate(found):
@@ -52,7 +52,7 @@ def likeliest_other(found: Sequence[Said], may: Callable[[int, int, int], bool])
 
 
 class Greedy:
-    """Adds to what is said the likeliest token in each place, until a token that ends a text or `is_done`."""
+    """Adds the likeliest token at each place to a text, until a token that ends it or `is_done`."""
 
     def __init__(
         self,
@@ -61,14 +61,14 @@ class Greedy:
         is_done: Callable[[Said], bool],
         choose: Callable[[Tensor], Tensor] = torch.argmax,
     ) -> None:
-        """`choose`: a token by log-probabilities [V]."""
+        """`choose`: the token for log-probabilities [V]."""
         self.logits = torch.empty(0)
-        """[1 + N, V] of what follows the text, and each token of a tree."""
+        """Logits [1 + N, V] after the text, and after each token of a tree."""
         self._ends, self._said, self._is_done, self._choose = head.ends, said, is_done, choose
         self.done = is_done(said)
 
     def next(self, at: int) -> int | None:
-        """The token that the model says after a node of the tree; None at the end."""
+        """The model's token after a node of the tree; None at the end."""
         if self.done:
             return None
         said, logs = self._said, self.logits[at - ROOT].log_softmax(0)

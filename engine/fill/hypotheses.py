@@ -16,7 +16,7 @@ from engine.models.base import SCORED_SUFFIX
 
 _LEAST = 1e-12
 NO_ROW = -1
-"""It stands on no canvas."""
+"""The `row` of a hypothesis that comes from no canvas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,34 +24,35 @@ class Hypothesis:
     """One way to fill the gap."""
 
     row: int
-    """Of the canvas it came from."""
+    """The row of its canvas."""
     text: str
-    """With line feeds, without the head that stands before the cursor."""
+    """With line feeds; without the prompt head, which stands before the cursor."""
     ids: tuple[int, ...]
     """Its tokens on the last canvas, unused slots left out; the first may begin before the cursor."""
     confidence: tuple[float, ...]
-    """One for each of `ids`."""
+    """The probability of each of `ids`."""
     syntax: Syntax = "unchecked"
     after: tuple[float, ...] = ()
-    """How sure the canvas is of each of the first SCORED_SUFFIX tokens of the suffix, if it has it."""
+    """The probability on the canvas of each of the first SCORED_SUFFIX tokens of the suffix."""
     swallowed: int = 0
-    """Characters after the gap that it takes the place of."""
+    """Characters after the gap that it replaces."""
     whole: bool = True
-    """False where the code around the gap is known to be unfinished with it."""
+    """False if the code around the gap is known to be unfinished with it."""
     score: tuple[float, ...] = ()
     """The model's log-probabilities of its tokens and of what follows them, once it was scored."""
     origin: str = ""
-    """Where it stands elsewhere."""
+    """For a workspace match: the place that it comes from."""
     likeness: float = 0.0
-    """Tokens of its surroundings there that are like the gap's."""
+    """For a workspace match: the number of tokens that its surroundings share with the gap's."""
     likely: float = 0.0
-    """How likely what stands there is to be the gap's very text, as far as its surroundings tell."""
+    """The probability that it is exactly the gap's text; 0: unknown. For a workspace match it is fitted to how alike
+    the surroundings are."""
     handicap: float = 0.0
-    """Nats by which it has to be likelier than others to come before them."""
+    """Nats taken from its score in ranking."""
 
     @property
     def mean_confidence(self) -> float:
-        """Geometric; 1 where there is no token."""
+        """Geometric mean; 1 if there are no tokens."""
         return math.exp(fmean(self.logs)) if self.confidence else 1.0
 
     @property
@@ -70,7 +71,7 @@ def _logs(values: Sequence[float]) -> list[float]:
 
 
 def hypothesis(gap: Gap, fitted: Fitted, row: int) -> Hypothesis | None:
-    """The hypothesis of a row; None where it has no text or does not begin with what stands before the cursor."""
+    """The hypothesis of a row; None if it is no text or does not begin with the prompt head."""
     width = fitted.widths[row]
     sure = fitted.canvas.confidence[row, :width].tolist()
     pad = gap.model.info.pad_id
@@ -99,7 +100,7 @@ def hypotheses(gap: Gap, fitted: Fitted) -> list[Hypothesis]:
 
 
 def shortened(gap: Gap, long: Hypothesis, text: str) -> Hypothesis:
-    """A hypothesis cut to `text`, a head of its own; a token that is cut in two counts."""
+    """A hypothesis cut to `text`, which it begins with; a token that is cut in two stays."""
     if text == long.text:
         return long
     count = sum(start < len(text) for start, _ in _places(gap, long))
@@ -113,6 +114,6 @@ def offsets(gap: Gap, found: Hypothesis) -> list[tuple[int, int]]:
 
 
 def _places(gap: Gap, found: Hypothesis) -> list[tuple[int, int]]:
-    """(start, end) of each token in what the hypothesis's tokens say; negative before the cursor."""
+    """(start, end) of each token in the hypothesis's text; negative before the cursor."""
     bounds = token_bounds(gap.model, (*gap.committed, *found.ids))[len(gap.committed) :]
     return list(pairwise(at - len(gap.prompt.head) for at in bounds))

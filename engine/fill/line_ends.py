@@ -23,7 +23,7 @@ P = ParamSpec("P")
 def in_line_feeds(
     work: Callable[Concatenate[Model, FillRequest, P], Filling],
 ) -> Callable[Concatenate[Model, FillRequest, P], Filling]:
-    """The same work for texts with any line ends. Its drafts have line feeds."""
+    """Run work on texts with any line ends as if all were line feeds. Its drafts have line feeds."""
 
     @wraps(work)
     def converted(model: Model, request: FillRequest, *args: P.args, **more: P.kwargs) -> Filling:
@@ -84,15 +84,15 @@ def _ended(request: FillRequest, candidate: Candidate, line_end: str, pairs: lis
 
 
 def _pairs(text: str) -> list[int]:
-    """Where its line ends of two characters begin."""
+    """Offsets of line ends that are two characters long."""
     return [match.start() for match in re.finditer("\r\n", text)]
 
 
 def _plain(offset: int, pairs: list[int]) -> int:
-    """Where an offset of a text is once each of its pairs is one character; within a pair, after it."""
+    """An offset of a text, in the text whose line ends are one character; from within a pair, the one after it."""
     return offset - bisect_left(pairs, offset - 1)
 
 
 def _original(offset: int, pairs: list[int]) -> int:
-    """The other way round."""
+    """The inverse of `_plain`."""
     return offset + bisect_left([at - before for before, at in enumerate(pairs)], offset)

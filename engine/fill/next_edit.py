@@ -1,9 +1,8 @@
-"""The next edit: what calls have to become after a signature changed, and where else in a file the newest replacement
-belongs, and whether it does.
+"""The next edit: calls to change after a signature changed, and further places of the newest replacement in a file.
 
-Places are found by text and tree (engine.fill.replays), checked for their syntax, and read by the model, the new line
-against the old one in its surroundings. Nothing is shown unless more speaks for it than against: staying quiet is right
-most of the time. Calls are told by the tree (engine.syntax.signatures) and only checked.
+Text and tree give the places (engine.fill.replays). Their syntax is checked, and the model scores the new line against
+the old one in its surroundings. A place is shown only if the evidence is strong: usually nothing follows an edit. Calls
+are found by the tree (engine.syntax.signatures), and only checked.
 """
 
 from __future__ import annotations
@@ -28,20 +27,20 @@ from engine.syntax.questions import CallsToChange, Roles, RolesOf, reply_to
 from engine.syntax.signatures import SpanEdit
 
 LIKELY = 0.9
-"""Log-odds from which on a place is worth showing: the least at which 98% of the development edits that nothing follows
-stay quiet, each package with weights that were fitted without it."""
+"""Least log-odds of a place that is shown: 98% of the development edits that nothing follows show nothing
+(cross-validated by package)."""
 _READ, _NATS = 0.15, 10.0
-"""Log-odds for each nat by which the new line reads easier than the old one, and how many nats count at the most."""
+"""Log-odds for each nat by which the new line scores higher than the old one, and the most nats that count."""
 _TRIED = 8
-"""Lines that the model reads, those of the likeliest places first, as far as the deadline goes."""
+"""Most lines that the model scores, the likeliest places first, within the deadline."""
 _CONTEXT = PIECE // 2
 """Tokens around a place that a model with a causal context reads."""
 _CALL = 3.0
-"""Log-odds that a call follows its signature. Not fitted, for so few are told: of 4,585 changed blocks of the reserved
-packages five led to 11 calls, 10 of which are so in the next release."""
+"""Log-odds that a call follows its signature. Not fitted, as there are few: of 4,585 changed blocks of the reserved
+packages 5 led to 11 calls, 10 of which the next release has."""
 _ROLES_MS = 100.0
 LOOKED_BACK = 4
-"""Edits of a file among which the newest replacement is looked for."""
+"""Latest edits of a file that are searched for the newest replacement."""
 
 
 @in_line_feeds
@@ -80,7 +79,7 @@ def next_edit(model: Model, request: FillRequest) -> Filling:
 
 
 def _calls(request: FillRequest, text: str, deadline: Deadline) -> Work[Sequence[SpanEdit]]:
-    """What follows from the newest edit of a signature. Calls that were changed since are edits, too."""
+    """Calls to change after the newest edit of a signature, without those that were changed since."""
     language = language_of(request.language)
     here = [(each, each.start) for each in request.edits if each.start is not None]
     for edit, start in reversed(here):
@@ -98,8 +97,8 @@ def _calls(request: FillRequest, text: str, deadline: Deadline) -> Work[Sequence
 
 
 def _places(request: FillRequest, text: str, deadline: Deadline) -> Work[list[Replay]]:
-    """Where the newest replacement in this file belongs; a line that was inserted since changes nothing about it. Edits
-    of others move nothing here: what they were followed by in development packages was not told from chance."""
+    """Further places of the newest replacement in this file; lines inserted since do not matter. Edits of other files
+    are not used: in development packages they predicted nothing."""
     here = [(each, each.start) for each in request.edits if each.start is not None]
     lately = reversed(here[-LOOKED_BACK:])
     newest, at = next(((each, start) for each, start in lately if replaces(each.old, each.new)), (None, 0))
@@ -114,7 +113,7 @@ def _places(request: FillRequest, text: str, deadline: Deadline) -> Work[list[Re
 def _with_roles(
     request: FillRequest, text: str, edit: RecentEdit, start: int, found: list[Replay], deadline: Deadline
 ) -> Work[list[Replay]]:
-    """What the places are to the code decides, where that can be told."""
+    """Places re-weighted by their roles in the code, if these are known."""
     language = language_of(request.language)
     if language is None:
         return found
@@ -145,8 +144,8 @@ def _candidate(model: Model, place: Replay | SpanEdit, likely: float, syntax: Sy
 
 
 def _replayed(text: str, place: Replay, places: Sequence[Replay]) -> tuple[int, int, str]:
-    """The lines of a place, [start, end), and what they would be: what else of them the same edit may change is changed
-    with it, as half a change reads like a mistake."""
+    """The lines of a place, [start, end), and their new text. Other spots of these lines that the same edit may change
+    are changed too: half a change reads like a mistake."""
     start = text.rfind("\n", 0, place.start) + 1
     stop = text.find("\n", place.end)
     end = stop if stop >= 0 else len(text)
@@ -162,7 +161,7 @@ def _replayed(text: str, place: Replay, places: Sequence[Replay]) -> tuple[int, 
 def _easier(
     model: Model, request: FillRequest, text: str, span: tuple[int, int], new: str, deadline: Deadline
 ) -> Generator[Step, Logits, float]:
-    """Nats by which some lines read easier as `new` than as they are."""
+    """Nats by which some lines score higher as `new` than as they are."""
     start, end = span
     lines = structs.replace(request, task="fill", prefix=text[:start], suffix=text[end:])
     # Where a context is causal, no place finds another one's encoded: of little context each pass can be stopped after.
@@ -174,7 +173,7 @@ def _easier(
 
 
 def _checked(request: FillRequest, text: str, place: Replay | SpanEdit, deadline: Deadline) -> Work[Syntax | None]:
-    """How it stands with the file's syntax; None where it adds a problem."""
+    """The state of the syntax with it; None if it adds a problem."""
     old = text[place.start : place.end]
     edit = structs.replace(request, task="rewrite", prefix=text[: place.start], old=old, suffix=text[place.end :])
     (found,) = yield from validated_fills(edit, [place.new], deadline)

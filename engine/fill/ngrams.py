@@ -1,7 +1,7 @@
-"""What followed the same tokens elsewhere in a text, and how likely it follows them here: code repeats itself.
+"""N-grams: what followed the same tokens elsewhere in a text, and how likely it follows them here. Code repeats itself.
 
-The longer the same tokens, the more it tells; what was seen there counts by absolute discounting (Ney, Essen, Kneser,
-"On structuring probabilistic dependences in stochastic language modelling", 1994), the latest most.
+More equal tokens are stronger evidence. Counts are smoothed by absolute discounting (Ney, Essen, Kneser, "On
+structuring probabilistic dependences in stochastic language modelling", 1994); later places count more.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 DISCOUNT = (0.65, 0.45, 0.3, 0.2)
-"""Of a count, by how many tokens were the same: the share of those seen once that the next token is not. Counted with
-what a coder of 0.5 B writes in 62 development gaps, as LESS is."""
+"""Discounts by the number of equal tokens: the share of n-grams seen once that the next token is not. Measured, as LESS
+is, on the output of a 0.5 B coder in 62 development gaps."""
 LESS = 0.9
-"""What a place counts by the next one of the same tokens."""
+"""Weight of a place relative to the next later one."""
 _PLACES = 64
-"""Looked at, the latest ones."""
+"""Most places that are looked at, the latest first."""
 
 
 class NGrams:
@@ -24,7 +24,7 @@ class NGrams:
     def __init__(self, items: Iterable[int] = ()) -> None:
         self._items = list[int]()
         self._after: defaultdict[int, list[int]] = defaultdict(list)
-        """Where a token was followed by another."""
+        """The places after each token."""
         self.add(items)
 
     def add(self, items: Iterable[int]) -> None:

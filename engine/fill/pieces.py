@@ -23,27 +23,27 @@ from engine.models.base import Model
 from engine.syntax.languages import language_of
 
 _TOKEN_CHARS = 8
-"""More than a token has in the mean."""
+"""More characters than a token has on average."""
 MOST_CHARS = 1_000_000
-"""Of a selection."""
+"""Most characters of a selection."""
 MOST_INSTRUCTION_CHARS = 4_000
-"""Of an instruction: all of it is read before anything is written, a thousand tokens in some seconds."""
+"""Most characters of an instruction: it is read completely first, a thousand tokens in some seconds."""
 _SHARE = 0.75
-"""Of the room on a canvas that a piece takes; the rest is for growth."""
+"""Share of the room on a canvas that a piece takes; the rest is for growth."""
 Clock = Callable[[], float]
 _DOUBT: tuple[Syntax, ...] = ("ok", "repaired", "cut", "unchecked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """`old[start:end]` and its replacements, best first; none where it stays."""
+    """`old[start:end]` and its replacements, best first; none: it stays."""
 
     start: int
     end: int
     candidates: tuple[Candidate, ...] = ()
 
     def ranked(self, rank: int) -> Candidate | None:
-        """The candidate of a rank; the last where there are fewer."""
+        """The candidate of a rank; the last one if there are fewer."""
         return self.candidates[min(rank, len(self.candidates) - 1)] if self.candidates else None
 
 
@@ -77,7 +77,7 @@ def in_pieces(model: Model, request: FillRequest, clock: Clock = time.perf_count
 
 
 def drafted_between(before: str, after: str, work: Work[T]) -> Work[T]:
-    """The same work with the texts of its drafts put between two others."""
+    """The same work; its drafts stand between two other texts."""
     try:
         wanted = next(work)
         while True:
@@ -96,7 +96,7 @@ def _between(before: str, after: str, draft: Callable[[], Draft]) -> Draft:
 
 
 def check_rewrite(request: FillRequest) -> None:
-    """Raises BadInput where nothing can be rewritten."""
+    """Raises BadInput if nothing can be rewritten."""
     if not request.old.strip():
         raise BadInput("There is nothing to rewrite: select some text that is not blank.")
     if len(request.old) > MOST_CHARS:
@@ -116,8 +116,8 @@ def check_rewrite(request: FillRequest) -> None:
 
 
 def _pieces(model: Model, request: FillRequest) -> Iterator[Piece]:
-    """Whole lines as far as they fit, longer lines cut between tokens; each is looked for when it is its turn, as
-    others wait while a text is cut into tokens."""
+    """Groups of whole lines that fit on a canvas; longer lines are cut between tokens. Each is cut only in its turn, as
+    tokenizing holds up other requests."""
     around = model.prompt(replace(request, suffix=request.old + request.suffix, old=""))
     limit = model.info.canvas_length
     room = max(1, int((limit - min(len(around.suffix), limit // 2)) * _SHARE) - len(model.tokenize(around.head)))
@@ -136,7 +136,7 @@ def _pieces(model: Model, request: FillRequest) -> Iterator[Piece]:
 
 
 def _part(request: FillRequest, piece: Piece, done: str, index: int, passed_s: float) -> FillRequest | None:
-    """The request for one piece after what is `done`; None where nothing of it may change or no time is left."""
+    """The request for one piece after what is `done`; None: nothing of it may change, or no time is left."""
     left_ms = None if request.deadline_ms is None else request.deadline_ms - passed_s * 1000
     old = request.old[piece.start : piece.end]
     keep = tuple(
@@ -164,7 +164,8 @@ def _text(request: FillRequest, piece: Piece, rank: int) -> str:
 
 
 def _whole(request: FillRequest, pieces: Sequence[Piece], deadline: Deadline) -> Work[list[Candidate]]:
-    """Candidates for all of it: the best of each piece, the second best of each, ...; those that add no problem."""
+    """Candidates for the whole text, without those that add a problem: the best of each piece, the second best of each,
+    and so on."""
     ranks = max((len(piece.candidates) for piece in pieces), default=0)
     whole = [_combined(request, pieces, rank) for rank in range(ranks)]
     if language_of(request.language) is None or len(pieces) == 1:

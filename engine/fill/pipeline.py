@@ -36,22 +36,22 @@ class Parts:
     worth."""
 
     repair: bool = True
-    """Validate what rows say, cut and repair it; else it is offered as the canvas has it, unchecked."""
+    """Validate, cut and repair what rows say; else offer it as it is, unchecked."""
     renoise: bool = True
-    """Denoise again what does not parse; else it is only cut, or not offered."""
+    """Denoise again what does not parse; else only cut it, or do not offer it."""
     ranking: bool = True
-    """Order hypotheses by how well the model says they read; else by the canvas's own confidence."""
+    """Order hypotheses by the model's score; else by the canvas's confidence."""
     causal_hypothesis: bool = True
-    """Offer what the model writes from left to right where that is likelier; else canvases alone."""
+    """Offer what the model writes from left to right if that is likelier; else use canvases alone."""
     canvases: bool = False
-    """Draft by a canvas in each pass that checks, of a model that has any. On a processor that saves a pass in nine and
-    costs more than that."""
+    """Draft by a canvas in each pass, if the model has canvases. On a processor that saves every ninth pass and costs
+    more."""
     strategy: Strategy | None = None
     """Fills the gap; None: the model's own, or the given width."""
     sampling: Sampling | None = None
     """None: the model's own."""
     sure: float = 0.9
-    """How likely a workspace match has to be that is answered without a canvas."""
+    """Probability from which a workspace match is answered without a canvas."""
 
 
 STRATEGIES: dict[LengthStrategy, Strategy] = {
@@ -121,7 +121,7 @@ def infill(
 
 
 def _width(candidates: Sequence[Candidate], chosen: Sequence[Hypothesis], widths: Sequence[int]) -> int:
-    """Of the row that the first candidate stood on; of the first row where there is no candidate."""
+    """The width of the first candidate's row; without a candidate the first row's."""
     best = candidates[0].text if candidates else None
     first = next((each for each in chosen if each.text == best), None)
     if first is None:
@@ -130,7 +130,7 @@ def _width(candidates: Sequence[Candidate], chosen: Sequence[Hypothesis], widths
 
 
 def _fitted(gap: Gap) -> Generator[Step, Logits, Fitted]:
-    """Canvas after canvas until the suffix is reached, the budget is used up or time is; a rewrite has one."""
+    """Canvas after canvas until the suffix is reached, or budget or time is used up; a rewrite has one."""
     if gap.request.task == "rewrite":
         return (yield from rewritten(gap))
     while True:

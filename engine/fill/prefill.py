@@ -1,10 +1,8 @@
-"""Contexts that take long to encode: piece by piece, so that something newer interrupts it, and no more than a deadline
-leaves time for.
+"""Contexts that take long to encode: piece by piece, so that newer requests interrupt, and within the deadline.
 
-Where a context is causal, what is near the gap can't be encoded ahead of what is far from it, which it depends on. So a
-context that would come too late is laid out as for a model that reads less, and the whole of it is left to be encoded
-when nothing else is to do: the next key finds it, or so much of it as was done by then. How long a token takes is
-remembered: the first piece of a whole that can't be had in time would be lost.
+In a causal context the tokens near the gap depend on those before, so they can't be encoded first. A context that would
+be late is laid out shorter, and the full one is encoded when the model is idle: the next key finds it, or the part that
+is done. The measured time a token is remembered, so that no piece of a full context is begun in vain.
 """
 
 from __future__ import annotations
@@ -19,11 +17,11 @@ from engine.fill.gap_opening import open_gap
 from engine.models.base import PIECE, Model, Prefill, Prompt
 
 _QUICK_S = 0.05
-"""A piece that took less is followed by one of twice the size: a GPU takes hardly longer for that."""
+"""A piece that took less is followed by one of twice the size: on a GPU that takes hardly longer."""
 _LEAST = 128
-"""Tokens of context, whatever the deadline."""
+"""Least number of context tokens, whatever the deadline."""
 _SHARE = 0.5
-"""Of what is left of a deadline, for encoding."""
+"""Share of the time left before a deadline that encoding may take."""
 
 
 def opened(model: Model, request: FillRequest, deadline: Deadline) -> Generator[None, None, Gap]:
@@ -35,7 +33,7 @@ def opened(model: Model, request: FillRequest, deadline: Deadline) -> Generator[
 def read(
     model: Model, request: FillRequest, deadline: Deadline, clock: Callable[[], float]
 ) -> Generator[None, None, Prompt]:
-    """Lay a request out and encode its context, as much of it as the deadline allows, but for the last piece; yields
+    """Lay a request out and encode its context, as much of it as the deadline allows, except for the last piece; yields
     after each piece."""
     prompt, prefill = model.prompt(request), model.prefill
     if prefill is None:
@@ -57,7 +55,7 @@ def read(
 
 
 def _in_time(model: Model, request: FillRequest, whole: Prompt, deadline: Deadline) -> Prompt:
-    """As much of a request as is encoded in time. The length of the one before stays where most of that is encoded, so
+    """The part of a request that is encoded in time. The last length is kept while most of that is in the cache, so
     that typing appends."""
     assert model.prefill is not None
     prefill, fits = model.prefill, _fitting(model.prefill, deadline)

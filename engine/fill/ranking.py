@@ -28,8 +28,8 @@ def worthwhile(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
 
 
 def scored(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """The same hypotheses with the model's score of gap and suffix or, where it gives none, with the canvas's; those
-    that have a score keep it."""
+    """The same hypotheses with scores of gap and suffix: by the model, or by the canvas if the model has none. Existing
+    scores stay."""
     if gap.scores_canvases:
         return [replace(each, score=each.score or tuple(each.canvas_score)) for each in hypotheses]
     unscored = [each.ids for each in hypotheses if not each.score]
@@ -83,8 +83,8 @@ def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Cand
 
 
 def _confidence(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
-    """A model that has learnt where gaps end says how likely a text is to be all of the gap. The reading of others goes
-    on into the suffix, and a rewrite is more than anybody expects to the letter: there it is the tokens' mean."""
+    """The confidence that is shown. A model that has learnt gap ends gives the probability of the whole text. For other
+    models the score includes the suffix, and nobody expects a rewrite to the letter: there it is the tokens' mean."""
     if gap.model.info.length == "causal" and hypothesis.likely:
         return hypothesis.likely
     if gap.request.task != "fill" or gap.model.info.end_id is None:

@@ -1,6 +1,6 @@
-"""Every fill parses: what does not is denoised again where the problem is, then cut, then not offered.
+"""Every fill parses: what does not is denoised again around the problem, then cut, then not offered.
 
-Only a canvas can do this: the tokens under a problem go back to noise while everything else stays pinned.
+Only a canvas can do this: the tokens of a problem become noise while everything else stays pinned.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ ROUNDS = 2
 """Times that a canvas is repaired: around the problem, then all of its lines."""
 STEPS = 4
 TEMPERATURE = 0.5
-"""Cool, but drawn: the likeliest tokens are those that did not parse."""
+"""Temperature of repairs: low, but above 0, as the likeliest tokens did not parse."""
 DOUBTFUL = 0.2
-"""A token that was drawn with less probability is drawn again once its neighbours are known."""
+"""A token that was drawn with a lower probability is drawn again once its neighbours are known."""
 NEIGHBOURS = 2
 """Tokens beside a problem that are denoised again with it."""
 
@@ -132,7 +132,7 @@ def _redo(gap: Gap, fitted: Fitted, places: Tensor) -> Generator[Step, Logits, F
 
 
 def _cut(gap: Gap, left: Sequence[Hypothesis]) -> Work[list[Hypothesis]]:
-    """What is left of those that could not be repaired."""
+    """The valid parts of hypotheses that could not be repaired."""
     if gap.request.task != "fill":
         return []
     validated = yield from validated_fills(gap.request, [each.text for each in left], gap.deadline, cut=True)

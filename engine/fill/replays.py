@@ -1,9 +1,8 @@
-"""Where else an edit may belong: other places of what it replaced, each with how much speaks for doing the same there.
+"""Further places of an edit: where else the replaced text stands, with the evidence that it changes there too.
 
-No model is asked. What speaks for a place is seen in the text and, where there is a tree, in what the place and the
-edited one are to the code. The weights were fitted on edits between two releases of the development packages: a
-logistic regression on places of edits that were followed by the same elsewhere and of edits that were not, see
-tests.engine.lab.eval.next_edits.
+The model is not run. The evidence is the text and, if there is a tree, the roles of both places in the code. The
+weights are a logistic regression on edits between two releases of the development packages, some followed by the same
+change elsewhere and some not: see tests.engine.lab.eval.next_edits.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from engine.common.sequences import common_ends, common_head
 from engine.syntax.roles import BINDS, MEMBERS, RoleKind, SpanRole
 
 LONGEST, _THINGS = 2000, 8
-"""Characters of an edit, and texts that it replaces by others; what has more says too many things at once."""
+"""Most characters of an edit, and most texts that it replaces; larger ones mean too many things at once."""
 _NEIGHBOURS = 5
-"""Tokens on each side of a place that are held against those of the edit."""
+"""Tokens on each side of a place that are compared with the edit's."""
 _AROUND = 120
-"""Characters in which they are looked for."""
+"""Characters in which these are searched."""
 _PLACES = 60
-"""Of one replaced text, the nearest."""
+"""Most places of one replaced text, the nearest first."""
 _LINE = 200
-"""Characters of a line that are held against another."""
+"""Characters of a line that are compared."""
 _NEAR = 1000
 _MOST_TOKEN_PAIRS, _MOST_SIGN_PAIRS = 500_000, 50_000
-"""That are compared for one matching: a few times what code takes, and some hundredths of a second."""
+"""Most pairs compared for one matching: a few times what code needs, some hundredths of a second."""
 _OFTEN_NEW, _OFTEN_OLD, _OFTEN_DONE = 5, 10, 2
 _APART: frozenset[RoleKind] = frozenset({"keyword", "text"})
-"""Where a name is not that of a binding around it."""
+"""Roles in which a name is independent of bindings around it."""
 _TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.]*|\s+|[^\w\s]")
 _BY_TEXT: Mapping[str, float] = {
     "bias": -4.25,
@@ -82,17 +81,17 @@ _BY_TREE: Mapping[str, float] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replaced:
-    """What an edit replaced at one place of its lines."""
+    """One replacement of an edit."""
 
     start: int
-    """In the lines as they were."""
+    """Offset in the old lines."""
     old: str
     new: str
     before: Sequence[str]
-    """The nearest first, blank ones left out, as in `after`."""
+    """Tokens before it, the nearest first, without blank ones; `after` likewise."""
     after: Sequence[str]
     line: str
-    """As it was."""
+    """The old line."""
     repeated: bool
 
 
@@ -108,7 +107,7 @@ class Replay:
 
     @property
     def likely(self) -> float:
-        """Log-odds that it is right."""
+        """Log-odds that it belongs there."""
         weights = _BY_TREE if "same role" in self.seen else _BY_TEXT
         return sum(weight * self.seen.get(name, 0.0) for name, weight in weights.items())
 
@@ -121,9 +120,9 @@ def replays(
     near: int,
     earlier: Sequence[tuple[str, str]] = (),
 ) -> list[Replay]:
-    """The likeliest first, of an edit that made the lines `new` of the lines `old`. `mine`: spans of `text` that were
-    edited lately, this one among them: nothing is changed there, and a new name that stands there is still new. `near`:
-    where somebody is looking. `earlier`: the lines of edits before it, old and new."""
+    """Further places of an edit that changed the lines `old` to `new`, the likeliest first. `mine`: spans of `text`
+    that were edited lately, this edit included: they stay, and a new name in them still counts as new. `near`: where
+    the user looks. `earlier`: old and new lines of the edits before."""
     done = Counter(
         (was, now) for lines in earlier if max(map(len, lines)) <= LONGEST for _, was, now in replaced(*lines)
     )
@@ -132,7 +131,7 @@ def replays(
 
 
 def replaces(old: str, new: str) -> bool:
-    """Whether an edit replaces something that may stand in other places, too."""
+    """Whether an edit replaces something that may stand in other places."""
     return any(_replaced(old, new))
 
 
@@ -144,7 +143,7 @@ def resizes(old: str, new: str) -> bool:
 
 
 def replaced(old: str, new: str) -> Iterator[tuple[int, str, str]]:
-    """What it takes to make `new` of `old`, token by token: where in `old`, what goes and what comes."""
+    """The replacements that turn `old` into `new`, token by token."""
     before, after = _TOKEN.findall(old), _TOKEN.findall(new)
     at = [0, *accumulate(map(len, before))]
     for kind, first, last, new_first, new_last in _Matching(before, after, _MOST_TOKEN_PAIRS).get_opcodes():
@@ -153,8 +152,8 @@ def replaced(old: str, new: str) -> Iterator[tuple[int, str, str]]:
 
 
 class _Matching(SequenceMatcher[str]):
-    """difflib's, whose time grows with the third power where all is alike: beyond so many pairs only what both begin
-    and end with counts as the same."""
+    """difflib's matching. Its time is cubic where all is alike, so beyond so many pairs only a common beginning and end
+    match."""
 
     def __init__(self, before: Sequence[str], after: Sequence[str], most_pairs: int) -> None:
         super().__init__(None, before, after, autojunk=False)
@@ -173,8 +172,8 @@ class _Matching(SequenceMatcher[str]):
 
 
 def with_roles(found: Sequence[Replay], here: Sequence[SpanRole], edited: Mapping[int, SpanRole]) -> list[Replay]:
-    """The same, the likeliest first again, once it is known what each place is to the code. `edited`: what was replaced
-    was, by `Replaced.start`, in the text before the edit."""
+    """The same places, ordered anew by their roles in the code. `edited`: the edit's own roles, by `Replaced.start`, in
+    the text before it."""
     by_edit: dict[int, list[SpanRole]] = {}
     for replay, place in zip(found, here, strict=True):
         by_edit.setdefault(replay.edit.start, []).append(place)
@@ -275,7 +274,7 @@ def _other_places(
 
 
 def _places(text: str, wanted: str) -> Iterator[int]:
-    """Where it stands as whole tokens."""
+    """Its places as whole tokens."""
     ends = [r"\b" if re.match(r"\w", each) else "" for each in (wanted[0], wanted[-1])]
     return (found.start() for found in re.finditer(f"{ends[0]}{re.escape(wanted)}{ends[1]}", text))
 

@@ -1,7 +1,7 @@
-"""Rewriting on one canvas: it starts from the text that stands there, of which a share is noise again.
+"""Rewriting on one canvas: it starts from the old text, of which a share is noise.
 
-The loop is entered where such a canvas would stand on its way from pure noise (SDEdit, arXiv:2108.01073): with as many
-steps left, as cool, and conditioned on the old text as if the model had just said it.
+The loop is entered where such a canvas would be on its way from pure noise (SDEdit, arXiv:2108.01073): with as many
+steps left, at that temperature, and conditioned on the old text as if the model had predicted it.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from engine.fill.lengths.strategies import Fitted, Fitting
 from engine.fill.tokens import OldTokens, old_tokens
 
 ROWS = 4
-"""Canvases at the least: they re-noise different parts, and give them different room."""
+"""Least number of canvases: they re-noise different parts, and give them different room."""
 FEWEST_STEPS = 2
 _CHANGES = (0, 2, -1, 5)
-"""Slots more or fewer, by turns, for a model that leaves no slot unused."""
+"""Slots added or removed, in turn, for models that leave no slot unused."""
 _LONGEST_SPAN = 12
-"""Tokens that are re-noised in one piece, at the most, as long as there is other text left."""
+"""Most tokens of a re-noised span, while other text is left."""
 _GROWTH = 0.5
-"""Room that a re-noised span gets beside its own, as a share of it."""
+"""Room that a re-noised span gets beyond its own width, as a share of that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One canvas's beginning, S slots."""
+    """The beginning of one canvas, S slots."""
 
     old: tuple[int | None, ...]
-    """The token of the old text in each slot; None: room that was not there."""
+    """The token of the old text in each slot; None: added room."""
     noised: tuple[bool, ...]
     kept: tuple[bool, ...]
     """Slots that must stay as they are."""
 
 
 def rewritten(gap: Gap) -> Fitting:
-    """The request's `old`, which must fit on a canvas, a share of `strength` of it denoised anew. The rest stays under
-    absorbing noise, and may be reconsidered under uniform noise."""
+    """The request's `old`, which must fit on a canvas, with a share of `strength` denoised again. The rest stays under
+    absorbing noise, and may change under uniform noise."""
     request, info = gap.request, gap.model.info
     tokens = old_tokens(gap, request.old, request.keep)
     rng = random.Random(f"{request.seed}/{request.old}")
@@ -63,7 +63,8 @@ def _drawn_row(gap: Gap, tokens: OldTokens, index: int, rng: random.Random) -> R
 
 
 def _canvas(gap: Gap, rows: Sequence[Row]) -> Canvas:
-    """What is no noise stands on it from the start. Unless all is noise, the old text conditions the first step."""
+    """A canvas on which tokens that are not noise stand from the start. Unless all is noise, the old text conditions
+    the first step."""
     absorbing = gap.model.info.noise.mask_id is not None
     cells = [
         [
@@ -83,8 +84,7 @@ def _canvas(gap: Gap, rows: Sequence[Row]) -> Canvas:
 
 
 def noised_spans(kept: Sequence[bool], strength: float, rng: random.Random) -> list[bool]:
-    """A share of the tokens that are not kept, at least one of them, in few coherent spans: what belongs together is
-    written together."""
+    """A share of the tokens that are not kept, at least one, in few coherent spans."""
     free = [at for at, stays in enumerate(kept) if not stays]
     wanted = max(1, round(strength * len(free))) if free else 0
     noised = [False] * len(kept)
@@ -98,7 +98,7 @@ def noised_spans(kept: Sequence[bool], strength: float, rng: random.Random) -> l
 
 
 def roomy(tokens: OldTokens, noised: Sequence[bool], room: int) -> Row:
-    """Each re-noised span with unused slots after it, as many as `room` slots in all allow."""
+    """Each re-noised span followed by unused slots, at most `room` of them in all."""
     spare = max(0, room - len(tokens.ids))
     old: list[int | None] = []
     for at, token in enumerate(tokens.ids):
@@ -111,7 +111,7 @@ def roomy(tokens: OldTokens, noised: Sequence[bool], room: int) -> Row:
 
 
 def resized(tokens: OldTokens, noised: Sequence[bool], change: int, room: int) -> Row:
-    """`change` slots more or fewer where the longest span is re-noised, for models that leave no slot unused."""
+    """The longest re-noised span with `change` slots added or removed, for models that leave no slot unused."""
     ends = [at for at in range(len(noised)) if noised[at] and not (at + 1 < len(noised) and noised[at + 1])]
     end = max(ends, key=lambda at: _run_before(noised, at))
     change = min(max(change, 1 - _run_before(noised, end)), room - len(tokens.ids))
@@ -128,7 +128,7 @@ def _row(kept: Sequence[bool], noised: Sequence[bool], old: Sequence[int | None]
 
 
 def _run_before(noised: Sequence[bool], end: int) -> int:
-    """How long the re-noised span is that ends with a token."""
+    """The length of the re-noised span that ends at a token."""
     at = end
     while at >= 0 and noised[at]:
         at -= 1

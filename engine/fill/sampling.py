@@ -1,4 +1,5 @@
-"""Policies of the denoise loop: which tokens to accept, when to stop, how hot to sample. Small functions, passed in."""
+"""Policies of the denoise loop: which tokens to accept, when to stop, at which temperature to sample. Small functions,
+passed in."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from engine.models.base import Noise, Sampling
 LEAST = 1e-12
 """Least probability: the logarithm of 0 is none."""
 _EARLY = 0.5
-"""How often the log-probability of tokens counts after a first step, when most of them are guesses."""
+"""Weight of the log-probabilities of tokens after a first step, when most of them are guesses."""
 Temperature = Callable[[int], float]
 """Steps left (the first step has all of them) -> temperature."""
 AcceptPolicy = Callable[[Tensor, Tensor, int], Tensor]
@@ -30,7 +31,7 @@ Remask = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInfo:
-    """What a stop policy may look at after a step."""
+    """The state after a step, for stop policies."""
 
     entropy: Tensor
     """[B, L], 0 where nothing is open."""
@@ -41,7 +42,7 @@ class StepInfo:
     confidence: Tensor
     """Probability of the answer as it stands [B, L]."""
     unchanged: Tensor
-    """Steps in a row, this one included, that left the answer as it was, [B]."""
+    """Consecutive steps, this one included, that left the answer unchanged, [B]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +55,16 @@ class Policies:
     settled: Settled
     constrain: Constrain
     greedy_rows: int = 0
-    """So many of the first rows take the likeliest token of each position, the others draw it."""
+    """Number of first rows that take the likeliest token of each position; the others draw it."""
     top_p: float = 1.0
-    """They draw among the likeliest tokens that have this probability together."""
+    """These draw among the likeliest tokens that have this probability together."""
     draw: Draw = one_of
     queried: tuple[int, ...] = ()
-    """Tokens whose log-probabilities are wanted of each open position."""
+    """Tokens whose log-probabilities are wanted at each open position."""
     remask: Remask | None = None
-    """None: what is accepted for good stays."""
+    """None: tokens that are accepted for good stay."""
     mask: Mask | None = None
-    """None: every open position may."""
+    """None: every open position may accept."""
 
 
 def published_policies(sampling: Sampling, noise: Noise, constrain: Constrain, *, greedy_rows: int = 0) -> Policies:
@@ -126,7 +127,8 @@ def either(first: Settled, second: Settled) -> Settled:
 
 
 def stable_and_confident(stability_threshold: int, confidence_threshold: float) -> Settled:
-    """So many steps did not change the answer, and the mean entropy of free positions is under the threshold."""
+    """Stop after `stability_threshold` steps without a change, if the mean entropy of free positions is below
+    `confidence_threshold`."""
 
     def settled(info: StepInfo) -> Tensor:
         free = info.free.sum(dim=-1).clamp(min=1)
@@ -153,13 +155,13 @@ def all_sure(info: StepInfo, least: float) -> Tensor:
 
 
 class Race:
-    """Rows of different widths; the best ones after a first step go on."""
+    """Rows of different widths, of which the best go on after a first step."""
 
     def __init__(self, kept: int, odds: Sequence[float]) -> None:
-        """`odds`: in nats, of each row by its width alone."""
+        """`odds`: of each row by its width alone, in nats."""
         self._kept, self._odds = kept, torch.tensor(odds)
         self.rows: list[int] = [*range(len(odds))]
-        """Those that are in it."""
+        """The rows that are left."""
 
     def lost(self, info: StepInfo) -> Tensor:
         """A `Settled` policy: the rows that dropped out."""

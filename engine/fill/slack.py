@@ -1,7 +1,7 @@
-"""A gap that is wider than needed: how its end is found.
+"""Finds the end of a gap that is wider than needed.
 
-Unused slots stand at the end of their gap, never inside its text. The first of them is accepted when all slots before
-it hold text, as an end of text is: accepted earlier, one would draw the next after it and eat into the text.
+Unused slots stand at the end of their gap, never inside its text. The first one is accepted once all slots before it
+hold text; earlier, it would draw more of them after it and cut the text short.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from engine.fill.sampling import Mask
 from engine.models.logits import Logits
 
 SURELY = 8
-"""Suffix tokens that are no coincidence wherever they stand: there the row ran on into the suffix."""
+"""Tokens of the suffix that are no coincidence anywhere: there the row ran on into the suffix."""
 MET = 4
-"""Those that are none at the end of a row."""
+"""Tokens of the suffix that are no coincidence at the end of a row."""
 
 
 def end_once(canvas: Canvas, pad_id: int) -> Constrain:
-    """Before an accepted token no slot of its gap is unused; after an unused slot all are."""
+    """No unused slot before an accepted token of its gap; after an unused slot only unused ones."""
     begins, ends = _last(canvas.pinned), _next(canvas.pinned)
     pad = torch.tensor([pad_id])
 
@@ -41,7 +41,7 @@ def end_once(canvas: Canvas, pad_id: int) -> Constrain:
 
 
 def end_after_text(canvas: Canvas, pad_id: int) -> Mask:
-    """Unused slots wait for text; where no open slot of a gap holds any, all of them are accepted at once."""
+    """Unused slots wait for text; in a gap whose open slots hold none, all of them are accepted at once."""
     gaps = canvas.pinned.cumsum(dim=1)  # numbers what lies between pinned tokens
     rows, length = gaps.shape
 
@@ -54,7 +54,8 @@ def end_after_text(canvas: Canvas, pad_id: int) -> Mask:
 
 
 def met(ids: Sequence[int], suffix: Sequence[int]) -> int | None:
-    """Where a gap's `ids` go on with the suffix, by its first SURELY tokens or, at their end, by MET; None: nowhere."""
+    """Where the `ids` of a gap continue with the suffix, by its first SURELY tokens or, at their end, by MET; None:
+    nowhere."""
     said, wanted = [*ids], [*suffix[:SURELY]]
     for start in range(len(said)):
         size = min(len(wanted), len(said) - start)
@@ -64,7 +65,7 @@ def met(ids: Sequence[int], suffix: Sequence[int]) -> int | None:
 
 
 def _next(marked: Tensor) -> Tensor:
-    """Where the next marked position after each one is [B, L]; the canvas's end where there is none."""
+    """The place of the next marked position after each [B, L]; without one the canvas's end."""
     size = marked.shape[1]
     positions = torch.arange(size, device=marked.device).expand(marked.shape)
     nearest = torch.where(marked, positions, size).flip(1).cummin(dim=1).values.flip(1)
@@ -72,7 +73,7 @@ def _next(marked: Tensor) -> Tensor:
 
 
 def _last(marked: Tensor) -> Tensor:
-    """Where the last marked position before each one is [B, L]; -1 where there is none."""
+    """The place of the last marked position before each [B, L]; -1 without one."""
     positions = torch.arange(marked.shape[1], device=marked.device).expand(marked.shape)
     nearest = torch.where(marked, positions, -1).cummax(dim=1).values
     return torch.nn.functional.pad(nearest[:, :-1], (1, 0), value=-1)

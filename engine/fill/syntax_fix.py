@@ -1,7 +1,7 @@
-"""Fixing broken syntax: only what is broken becomes noise, and only what parses comes back.
+"""Fixes broken syntax: only what is broken becomes noise, and only what parses is accepted.
 
-Error region after error region, the ways are tried in turn: a token or two at the likeliest lines, then those lines
-with more and more of them re-noised. A coder, which has no canvases, writes such lines anew from a likely spot on.
+For each error region the ways are tried in turn: one or two tokens in the likeliest lines, then more and more of these
+lines as noise. A coder, which has no canvases, writes such lines anew from a likely spot on.
 """
 
 from __future__ import annotations
@@ -39,35 +39,35 @@ from engine.syntax.questions import Diagnose, Inserted, TryEdits, TryInsertions,
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 _LINES = 3
-"""Lines that are looked at for one error region, at the most."""
+"""Most lines that are tried for one error region."""
 _ROUNDS = 8
-"""Error regions that are fixed in one go, at the most."""
+"""Most error regions that are fixed in one request."""
 _CHECK_MS = 3000.0
-"""For checking what one way proposes for one error region."""
+"""Time to check the proposals of one way for one error region."""
 _CHECK_ALL_MS = 12_000.0
-"""For all of a request."""
+"""Time to check all proposals of a request."""
 _SLICE, _SLICE_MS = 64, 300.0
-"""Texts that one question is about, and what it may take; others get a turn between questions."""
+"""Texts in one check, and its time; other requests get a turn between checks."""
 _READ = 24
-"""Texts that the encoder reads to choose among them."""
+"""Most texts that the encoder scores to choose among them."""
 _READ_CHARS, _LINE = 24_000, 80
-"""Characters in all of these, and what a place takes."""
+"""Most characters of all these texts, and of a place."""
 _READS = 1.0
-"""Nats that one of the model's reading counts, held against what insertions cost."""
+"""Weight of a nat of the model's score relative to the cost of an insertion."""
 _WRITTEN = 2
-"""Ways that a coder writes a line from one place."""
+"""Lines that a coder writes from one place."""
 _LEAST = 1e-300
-"""Probability of the unlikeliest, so that it has a logarithm."""
+"""Least probability, so that it has a logarithm."""
 _WORD, _WORD_END = re.compile(r"\w+"), re.compile(r"\w*$")
 _SHARE = 0.75
-"""Of a canvas's room that the line takes."""
+"""Share of a canvas's room that the line takes."""
 _TOUCHED = 1.0
-"""Nats that each character added or taken away counts against a text: what is broken was whole but for a little."""
+"""Nats that each added or removed character costs: the text was whole but for a little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where an error is worked on: `text[start:end]`, at most a line."""
+    """The place of an error: `text[start:end]`, at most a line."""
 
     start: int
     end: int
@@ -77,20 +77,20 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
-    """A better text, and what was put in the place of a site."""
+    """A better text, and the new text of a site."""
 
     text: str
     severity: tuple[int, int]
-    """How broken it is."""
+    """How broken the text still is."""
     new: str
     easier: float
-    """How much easier than the broken one it reads (log-probability), less what it costs to touch text."""
+    """By how much it scores higher than the broken text (log-probability), less the cost of its changes."""
     share: float = 1.0
-    """Of the likelihood of all fixes that were found."""
+    """Its share of the likelihood of all fixes that were found."""
 
 
 Way = Callable[[Gap, Site], Work[list[Alternative]]]
-"""What a site's text could be instead, likeliest first."""
+"""Texts that a site's could be instead, the likeliest first."""
 
 
 def by_holes(gap: Gap, site: Site) -> Generator[Step, Logits, list[Alternative]]:
@@ -107,7 +107,7 @@ def by_strength(strength: float, gap: Gap, site: Site) -> Generator[Step, Logits
 
 
 def by_writing(gap: Gap, site: Site) -> Work[list[Alternative]]:
-    """Write the line anew, from its spots on and from its beginning; what it says must have all words of the line."""
+    """Write the line anew, from its spots on and from its beginning; all words of the line must stay."""
     request, found = gap.request, list[Alternative]()
     words = set(_WORD.findall(request.old))
     lead = indentation(request.old)
@@ -126,7 +126,7 @@ def by_writing(gap: Gap, site: Site) -> Work[list[Alternative]]:
 
 
 def _word_start(line: str, spot: int) -> int:
-    """The beginning of the word that a spot is in or after, else the end of what precedes it."""
+    """The beginning of the word at or before a spot, else the end of what precedes it."""
     before = line[:spot].rstrip()
     word = _WORD_END.search(before)
     return word.start() if word else len(before)
@@ -134,7 +134,7 @@ def _word_start(line: str, spot: int) -> int:
 
 WAYS: tuple[Way, ...] = (by_holes, *(partial(by_strength, share) for share in (0.3, 0.6, 1.0)))
 CODER_WAYS: tuple[Way, ...] = (by_writing,)
-"""Of a model without canvases."""
+"""The ways of models without canvases."""
 
 
 @in_line_feeds
@@ -144,8 +144,8 @@ def syntax_fix(
     clock: Callable[[], float] = time.perf_counter,
     ways: Sequence[Way] = (),
 ) -> Filling:
-    """Fix the errors in `request.old` step by step: see engine.fill.executor. No candidate where there is none, or
-    nothing helps. `ways`: others than the model's own."""
+    """Fix the errors in `request.old` step by step: see engine.fill.executor. No candidate if there is no error, or
+    nothing helps. `ways`: instead of the model's own."""
     began = clock()
     ways = ways or (CODER_WAYS if model.info.length == "causal" else WAYS)
     fixing = _Fixing(model, request, ways, Deadline(request.deadline_ms, began, clock))
@@ -183,18 +183,18 @@ class _Broken:
 
 
 class _Fixing:
-    """One request under way; it has line feeds only."""
+    """One request in progress; its texts have line feeds only."""
 
     def __init__(self, model: Model, request: FillRequest, ways: Sequence[Way], deadline: Deadline) -> None:
         self._model, self._request, self._ways, self._deadline = model, request, ways, deadline
         self._before, self._after = len(request.prefix), len(request.suffix)
         self._check_ms = 0.0
-        """Left for checking what the way under way proposes."""
+        """Time left to check the proposals of the current way."""
         self._left_ms = _CHECK_ALL_MS
         self.steps = 0
 
     def run(self) -> Work[list[Fix]]:
-        """The ways to fix everything that can be fixed, best first: they differ in the last error region."""
+        """Texts with everything fixed that can be, best first: they differ in the last error region."""
         request = self._request
         language = language_of(request.language)
         text = request.prefix + request.old + request.suffix
@@ -220,13 +220,13 @@ class _Fixing:
         return found and _Broken(text=text, language=language, regions=found.errors)
 
     def _next(self, now: _Broken, hopeless: set[int]) -> SyntaxErrorRegion | None:
-        """The first error region in the text that is asked for and has not been tried."""
+        """The first error region of the requested text that was not tried."""
         size = len(now.text)
         inside = (each for each in now.regions if each.end >= self._before and each.start <= size - self._after)
         return next((each for each in inside if size - each.end not in hopeless), None)
 
     def _fixes(self, now: _Broken, region: SyntaxErrorRegion) -> Work[list[Fix]]:
-        """What fixes one error region, best first; of the first way that fixes it."""
+        """Fixes of one error region by the first way that has any, best first."""
         if inserted := (yield from self._inserted(now, region)):
             return _best_first(inserted)
         sites = self._sites(now, region)
@@ -244,7 +244,7 @@ class _Fixing:
         return []
 
     def _inserted(self, now: _Broken, region: SyntaxErrorRegion) -> Work[list[Fix]]:
-        """What one token more makes better, and how well it reads there."""
+        """Fixes by one more token, with their scores."""
         found = yield from self._insertions(now, region)
         least = min((each.severity for each in found), default=None)
         near = _near_each_other([each for each in found if each.severity == least])
@@ -290,7 +290,7 @@ class _Fixing:
         return found
 
     def _sites(self, now: _Broken, region: SyntaxErrorRegion) -> list[Site]:
-        """The lines of the likeliest spots in the text that is asked for."""
+        """The lines of the likeliest spots in the requested text."""
         end = len(now.text) - self._after
         inside = [spot for spot in region.spots if self._before <= spot <= end]
         inside = inside or [min(max(region.start, self._before), end)]
@@ -313,7 +313,7 @@ class _Fixing:
         return Site(start=start, end=end, spots=tuple(inside) or (0,))
 
     def _tried(self, now: _Broken, site: Site, way: Way) -> Work[list[Fix]]:
-        """What makes the text better at a site."""
+        """Texts of a site that make the whole better."""
         before, after = now.text[: site.start], now.text[site.end :]
         old = now.text[site.start : site.end]
         request = structs.replace(self._request, task="rewrite", prefix=before, old=old, suffix=after)
@@ -351,7 +351,7 @@ class _Fixing:
 
 
 def _near_each_other(found: Sequence[Inserted]) -> list[Inserted]:
-    """The likeliest, as many as a model reads in a moment."""
+    """The likeliest ones, as many as a model scores in a moment."""
     kept: list[Inserted] = []
     for each in sorted(found, key=lambda each: each.cost)[:_READ]:
         places = [each.at, *(other.at for other in kept)]
@@ -361,7 +361,7 @@ def _near_each_other(found: Sequence[Inserted]) -> list[Inserted]:
 
 
 def _best_first(fixes: Sequence[Fix]) -> list[Fix]:
-    """Those that leave least broken, no text twice, with their shares."""
+    """Fixes that leave least broken, each text once, with their shares."""
     least = min((each.severity for each in fixes), default=None)
     distinct = list({each.text: each for each in fixes if each.severity == least}.values())
     best = max((each.easier for each in distinct), default=0.0)

@@ -1,4 +1,4 @@
-"""The tokens of a text that is edited: where each stands, and which may change."""
+"""The tokens of an edited text: where each stands, and which may change."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class OldTokens:
 
     ids: tuple[int, ...]
     bounds: tuple[int, ...]
-    """T + 1 offsets into the old text between which the tokens stand; negative in the head."""
+    """T + 1 offsets in the old text: token T stands from bound T to bound T + 1. Negative in the head."""
     kept: tuple[bool, ...]
-    """Which tokens stay: those of the head, and those that reach into a span that is to stay."""
+    """Which tokens must stay: those of the head, and those that reach into a kept span."""
 
 
 def old_tokens(gap: Gap, old: str, keep: Sequence[tuple[int, int]] = ()) -> OldTokens:
@@ -36,11 +36,11 @@ def old_tokens(gap: Gap, old: str, keep: Sequence[tuple[int, int]] = ()) -> OldT
 
 
 def token_bounds(model: Model, ids: Sequence[int]) -> list[int]:
-    """The number of whole characters that the first 0, 1, 2, ... tokens spell."""
+    """The number of whole characters in the first 0, 1, 2, ... tokens."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     return [0, *accumulate(len(decoder.decode(model.vocabulary.bytes[token])) for token in ids)]
 
 
 def _meet(start: int, end: int, first: int, last: int) -> bool:
-    """Whether two spans share a character; a token that completes none belongs to where it stands."""
+    """Whether two spans share a character; a token that completes none counts at its place."""
     return first < last and start < last and (end > first or start == end >= first)

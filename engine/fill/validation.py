@@ -11,15 +11,15 @@ from engine.fill.executor import Work
 from engine.fill.hypotheses import Hypothesis
 from engine.syntax.languages import language_of
 from engine.syntax.overlap import closed_after, without_end
-from engine.syntax.questions import Check, Reply, ValidatedFill, ValidateFills, reply_to
+from engine.syntax.questions import Reply, SyntaxCheck, ValidatedFill, ValidateFills, reply_to
 
 CHECK_MS = 500.0
-"""For one check of fills; what is not checked by then is offered unchecked."""
+"""Time to check fills; those not checked by then are offered unchecked."""
 EDIT_CHECK_MS = 5000.0
-"""For one check of edits, which are not offered where they are not checked by then."""
+"""Time to check edits; those not checked by then are not offered."""
 
 _SPARE_MS, _SPARE_SHARE = 50.0, 0.1
-"""Of a deadline; a first check takes some milliseconds."""
+"""Time of a deadline that is kept for checks: most milliseconds, most share. A first check takes some milliseconds."""
 
 
 def spare_ms(request: FillRequest) -> float:
@@ -31,8 +31,8 @@ def spare_ms(request: FillRequest) -> float:
 
 def validated_fills(
     request: FillRequest, fills: Sequence[str], deadline: Deadline, *, cut: bool = False
-) -> Generator[Check, Reply | None, Sequence[ValidatedFill | None]]:
-    """What may be offered of each of these texts, which have line feeds; nothing is said about an edit in part."""
+) -> Generator[SyntaxCheck, Reply | None, Sequence[ValidatedFill | None]]:
+    """The parts of these texts that may be offered; the texts have line feeds. Edits are validated whole."""
     language = language_of(request.language)
     if language is None or not fills:
         return [_belonging(request, text) for text in fills]
@@ -53,7 +53,7 @@ def validated_fills(
 
 
 def valid_fills(request: FillRequest, fills: Sequence[str], deadline: Deadline) -> Work[dict[str, ValidatedFill]]:
-    """Those of the texts that add no problem as they are, for `checked`."""
+    """The texts that add no problem as they are, for `checked`."""
     validated = yield from validated_fills(request, fills, deadline)
     return {
         text: found

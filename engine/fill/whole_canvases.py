@@ -1,7 +1,7 @@
-"""Gaps of models that denoise whole canvases by themselves: what is ours is put back when a canvas returns.
+"""Gaps of models that denoise whole canvases themselves: our rules are applied when a canvas returns.
 
-Such a model knows pinned tokens and nothing else of what is wanted. So what may not stand in a gap is looked for
-afterwards, and denoised again with all but that pinned; what still may not stand there is cut off.
+Such a model knows pinned tokens and no other rule. So forbidden tokens are found afterwards and denoised again with
+everything else pinned; if that fails, the gap is cut there.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from engine.models.base import SCORED_SUFFIX, CanvasOrder, CanvasReply
 from engine.models.logits import Logits
 
 CHOICES = 20
-"""Tokens a position, where a canvas is only looked at: the most that vLLM tells."""
+"""Likeliest tokens of a position when a canvas is only looked at: the most that vLLM sends."""
 NEIGHBOURS = 1
 """Tokens beside a forbidden one that are denoised again with it."""
 _UNLIKELY = 1e-6
-"""Confidence in a suffix token instead of which the model would have another."""
+"""Confidence in a suffix token that the model would replace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Rules for a gap that hold whoever denoises it."""
+    """Rules for a gap, whoever denoises it."""
 
     widths: Sequence[int]
-    """Of the gap, by row."""
+    """The width of the gap in each row."""
     head: tuple[int, ...]
-    """Tokens that a gap begins with; others may spell the same, but can't be pinned."""
+    """Tokens that a gap begins with; others may spell the same text but cannot be pinned."""
     banned: frozenset[int]
     whole: bool
     """Whether a part of a gap is no answer."""
     looks: bool
-    """Whether it is done for what is said of each position."""
+    """Whether only the predictions are wanted."""
 
 
 @dataclass(slots=True, kw_only=True)
 class WholeCanvasGap(Gap):
-    """Implements what differs where a model is a `CanvasDenoiser`."""
+    """A gap whose model is a `CanvasDenoiser`."""
 
     scores_canvases: ClassVar[bool] = True
     looks_are_answers: ClassVar[bool] = False
@@ -68,8 +68,8 @@ class WholeCanvasGap(Gap):
         race: Race | None = None,
         **changes: Any,
     ) -> Denoising:
-        """Of the policies, `max_steps` alone counts. A row whose reply does not come in time stays as it was, with
-        confidence 0 where it is noise. Raises EngineError where the model fails."""
+        """Only `max_steps` of the policies counts. A row whose reply is late stays as it was, with confidence 0 where
+        it is noise. Raises EngineError if the model fails."""
         self.deadline.step_begins()
         rules = self._rules(widths, looks=looks)
         return self._denoised(canvas, rules, changes.get("max_steps", self.sampling.max_steps))
@@ -82,8 +82,8 @@ class WholeCanvasGap(Gap):
         return [sorted(each, key=lambda choice: -choice[1])[:count] for each in text]
 
     def score(self, gaps: Sequence[Sequence[int]]) -> Generator[Step, Logits, list[list[float]]]:
-        """All tokens at once, on a canvas: what would the model have in their place? Nothing of any gap where one does
-        not fit on a canvas, or was not scored in time: what was and what was not can't be compared."""
+        """Score all tokens at once, on a canvas. Empty scores if one gap does not fit on a canvas or was not scored in
+        time: partial results are not comparable."""
         after = self.suffix[:SCORED_SUFFIX]
         if max(map(len, gaps)) + len(after) > self.model.info.canvas_length:
             return [[] for _ in gaps]
@@ -124,7 +124,7 @@ class WholeCanvasGap(Gap):
         return canvas
 
     def _pass(self, canvas: Canvas, rules: Rules, max_steps: int) -> Denoising:
-        """Have what is open denoised, once."""
+        """Have the open positions denoised once."""
         rows, active = rows_of(canvas), canvas.open.any(dim=1).nonzero()[:, 0].tolist()
         if not active:
             return canvas
@@ -161,7 +161,7 @@ def _order(canvas: Canvas, row: int) -> CanvasOrder:
 def _choices(
     canvas: Canvas, active: Sequence[int], replies: Sequence[CanvasReply | None]
 ) -> Iterator[Mapping[int, float]]:
-    """Of each open position; none of a row without a reply."""
+    """The likeliest tokens of each open position; none of a row without a reply."""
     for row, reply in zip(active, replies, strict=True):
         for at, choices in enumerate(reply.choices if reply else [{}] * canvas.lengths[row]):
             if canvas.open[row, at]:
@@ -169,7 +169,7 @@ def _choices(
 
 
 def _take(canvas: Canvas, row: int, width: int, reply: CanvasReply) -> None:
-    """Put a reply on the canvas, but for what is pinned; of that it tells how well it fits."""
+    """Copy a reply to the canvas, except for pinned tokens: of these it says how well they fit."""
     length = canvas.lengths[row]
     open_ = canvas.open[row, :length]
     said = torch.tensor(reply.ids, dtype=canvas.ids.dtype)
@@ -195,7 +195,7 @@ def _begin_with(canvas: Canvas, rules: Rules) -> None:
 
 
 def _banned(canvas: Canvas, rules: Rules) -> torch.Tensor:
-    """Positions [B, L] in gaps that hold what may not stand there, unless it was there from the start."""
+    """Positions [B, L] in gaps with a forbidden token that was not there from the start."""
     wrong = torch.zeros_like(canvas.pinned)
     if rules.banned:
         wrong = torch.isin(canvas.best, torch.tensor(sorted(rules.banned))) & ~canvas.pinned
@@ -213,7 +213,7 @@ def _widened(places: torch.Tensor) -> torch.Tensor:
 
 
 def _cut(canvas: Canvas, rules: Rules, pad_id: int) -> None:
-    """End each gap before what may not stand there; where that leaves nothing, or not all, it is no answer."""
+    """End each gap before a forbidden token; if nothing is left, or a whole answer is needed, the row is no answer."""
     wrong = _banned(canvas, rules)
     for row in wrong.any(dim=1).nonzero()[:, 0].tolist():
         width = rules.widths[row]

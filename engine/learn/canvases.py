@@ -50,10 +50,10 @@ get the room that these leave."""
 FED = 3
 """One in so many rows is denoised twice: see Canvases.conditioned."""
 CHECKED = 0.5
-"""Of the canvases that show the model's own first answer, the share on which nothing is masked or fed back. There the
-model says whether what stands there is right, as in ranking."""
+"""Of the canvases with the model's own first answer, the share without any mask or feedback. On these the model learns
+to say which tokens are right, as ranking needs."""
 SHARPENED = 0.7
-"""Temperature of the logits that a canvas is fed, the mean of a served one's (see engine.fill.sampling)."""
+"""Temperature of the logits that are fed back to a canvas: the mean of a served canvas's (see engine.fill.sampling)."""
 NO_CANVAS = -1
 _FLAGS = ("queried", "drafted", "checked")
 """The boolean tensors of `Canvases`."""
@@ -71,7 +71,7 @@ class Canvases:
     canvas: Tensor
     """The token on each position: the right one, or noise."""
     blank: Tensor
-    """The same as if nothing of the gap were known."""
+    """The same canvas if nothing of the gap were known."""
     queried: Tensor
     """Positions to be predicted (bool): those that are masked, or the whole gap under uniform noise and where the
     model's own tokens may stand."""
@@ -92,8 +92,8 @@ class Canvases:
 
     @property
     def conditioned(self) -> slice:
-        """The rows that are denoised twice: the second time they are fed their own answer over a blank canvas, as from
-        the second step of a fill on. Part of each gap is known, and some of that may be wrong."""
+        """The rows that are denoised twice. The second time they get the answer to a blank canvas as feedback, like all
+        steps of a fill after the first. Part of each gap is known, and some of that may be wrong."""
         return slice(0, _fed(len(self.canvas)))
 
     @property

@@ -1,4 +1,4 @@
-"""What one text teaches: a context laid out as in serving, the gap at its end, and gaps inside it.
+"""One text as an example: a context laid out as in serving, the gap at its end, and gaps inside it.
 
 A text is a window of a document, or a function from its first line on. Most have a gap: then the context has the text
 after the gap first and the prefix last, and the gap follows with a token that ends it.

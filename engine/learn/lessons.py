@@ -1,4 +1,4 @@
-"""What a model is taught of a repository: gaps in the layout that it is served in, with its own noise."""
+"""Lessons of a repository: gaps in the layout in which the model is served, with its own noise."""
 
 from __future__ import annotations
 
@@ -116,11 +116,11 @@ class Lessons:
         made = BatchSource(corpus=self.corpus, recipe=self.recipe, seed=self.seed).batch(step, 0, split)
         assert isinstance(made, Canvases)
         # Predictions of a gap's end and width came with the repeated suffix.
-        return made if self.recipe.repeated else unasked(made)
+        return made if self.recipe.repeated else without_predictions(made)
 
 
-def unasked(batch: Canvases) -> Canvases:
-    """The same batch without targets that are conveyed by tokens which mean nothing to the model."""
+def without_predictions(batch: Canvases) -> Canvases:
+    """The same batch without targets after tokens that mean nothing to the model."""
     ids, target = batch.contexts.ids, batch.contexts.target
     queries = (ids == WIDTH) | (ids == END) | (target == END)
     return replace(batch, contexts=replace(batch.contexts, target=target.masked_fill(queries, NOTHING)))

@@ -37,7 +37,7 @@ class MaskedRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GapTokens:
+class ControlTokens:
     """Token ids that stand for no text."""
 
     mask: int
@@ -70,7 +70,7 @@ def masked_rows(rows: Sequence[RowOfTruth], pad: int) -> MaskedRows:
 
 
 def hidden_gap(
-    tokens: Sequence[int], known: GapTokens, rng: random.Random, most_spare: int = LEFT_OVER
+    tokens: Sequence[int], known: ControlTokens, rng: random.Random, most_spare: int = LEFT_OVER
 ) -> tuple[list[int], list[int]]:
     """A gap as the model sees it, and the token that each of its masks has to predict; at least one is a mask.
     `most_spare`: most slots too many."""

@@ -16,8 +16,8 @@ from engine.learn.canvases import Canvases, canvas_batch
 from engine.learn.contexts import ContextRow
 from engine.learn.corpus import Split
 from engine.learn.examples import CHARACTERS, KINDS, LONGEST_GAP, Example, related_parts
-from engine.learn.lessons import Lessons, unasked
-from engine.learn.masked_rows import GapTokens, MaskedRows, RowOfTruth, hidden_gap, masked_row, masked_rows
+from engine.learn.lessons import Lessons, without_predictions
+from engine.learn.masked_rows import ControlTokens, MaskedRows, RowOfTruth, hidden_gap, masked_row, masked_rows
 from engine.learn.packed import PackedCorpus
 from engine.learn.repository import Repository
 from engine.learn.training_recipe import Recipe
@@ -72,12 +72,12 @@ class PromptedGaps:
             )
             yield row
 
-    def masked(self, width: int, known: GapTokens, rng: random.Random) -> MaskedRows:
+    def masked(self, width: int, known: ControlTokens, rng: random.Random) -> MaskedRows:
         """The rows of a step, for a masked model."""
         made = [self._masked(width, known, rng) for _ in range(self._recipe.rows(width))]
         return masked_rows(made, known.end)
 
-    def _masked(self, width: int, known: GapTokens, rng: random.Random) -> RowOfTruth:
+    def _masked(self, width: int, known: ControlTokens, rng: random.Random) -> RowOfTruth:
         drawn = self.draw(width, rng)
         context, suffix = drawn.prompt.context, drawn.prompt.suffix
         spare = width - len(context) - len(drawn.gap) - len(suffix)
@@ -146,8 +146,8 @@ class PromptedLessons:
         width = self.recipe.contexts[step % len(self.recipe.contexts)]
         gaps = PromptedGaps(*self.corpora[split], self.model, self.recipe)
         if isinstance(self.model, Masked):
-            return gaps.masked(width, gap_tokens(self.model), rng)
-        return unasked(canvas_batch(gaps.rows(width, rng), self.recipe, width, rng))
+            return gaps.masked(width, control_tokens(self.model), rng)
+        return without_predictions(canvas_batch(gaps.rows(width, rng), self.recipe, width, rng))
 
 
 TuningLessons = Lessons | PromptedLessons
@@ -164,7 +164,7 @@ def lessons_of(
     return PromptedLessons(corpora=corpora, recipe=recipe, seed=seed, model=model)
 
 
-def gap_tokens(model: Masked) -> GapTokens:
+def control_tokens(model: Masked) -> ControlTokens:
     mask = model.info.noise.mask_id
     assert mask is not None
-    return GapTokens(mask=mask, end=model.info.pad_id, expand=model.info.expand_id, shift=model.shift)
+    return ControlTokens(mask=mask, end=model.info.pad_id, expand=model.info.expand_id, shift=model.shift)

@@ -73,13 +73,14 @@ class Recipe:
     pinned: int = 8
     """Most suffix tokens on a canvas."""
     repeated: bool = True
-    """Whether the suffix in a context begins at the gap; else after what is pinned on the canvas."""
+    """Whether the suffix in a context begins at the gap; else it begins after the tokens that are pinned on the
+    canvas."""
     free_share: float = 0.0
     """Share of canvases without a suffix: the text goes on."""
     fitting_share: float = 1.0
     """Of the canvases with a suffix, the share as wide as their text; the others' unused slots are padded."""
     narrow_share: float = 0.0
-    """The share that is too narrow: text up to the last slot."""
+    """The share narrower than their text, which fills these to the last slot."""
     blank_share: float = 0.85
     """Share of canvases of which nothing is known yet, as at the beginning of a fill, where that is possible."""
     drafted_share: float = 0.75

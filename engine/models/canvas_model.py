@@ -28,7 +28,7 @@ class CanvasModel(Capabilities, ABC, Generic[N]):
     static: StaticSteps | None
     """CUDA graphs that most steps use."""
     owner: object = None
-    """Identifies whose contexts it uses, where models with other weights share its cache."""
+    """Identifies the contexts of this model, if models with other weights share its cache."""
 
     def __init__(self, network: N, info: ModelInfo, prompt: PromptLayout, reuse: Reuse) -> None:
         self.vocabulary = prompt.vocabulary
@@ -64,7 +64,7 @@ class CanvasModel(Capabilities, ABC, Generic[N]):
     @property
     @abstractmethod
     def reads(self) -> int | None:
-        """Tokens of context and canvas that it can look at; None: as many as memory holds."""
+        """Most tokens of context and canvas; None: as many as memory holds."""
 
     def signal(self, parts: Sequence[Part], ids: Tensor) -> Tensor | None:
         """The previous step's predictions [1, T, E] for the computed tokens [1, T]; None: there are none."""
@@ -72,7 +72,7 @@ class CanvasModel(Capabilities, ABC, Generic[N]):
 
     @torch.inference_mode()
     def step(self, rows: Rows) -> Logits:
-        """Those of the open positions, row by row."""
+        """Logits of the open positions, row by row."""
         distinct: dict[object, Part] = {}
         parts: list[Part] = []
         for row, part in enumerate(self.parts(rows)):

@@ -14,7 +14,7 @@ from engine.common.errors import ModelError
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.checkpoints.directory import Checkpoint, loading, read_text
-from engine.models.prompts.window import CHARACTERS, before_gap, last_tokens
+from engine.models.prompts.text_window import CHARACTERS, before_gap, last_tokens
 from engine.models.vocabulary import METASPACE, Vocabulary
 
 T = TypeVar("T")

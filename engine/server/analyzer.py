@@ -9,7 +9,7 @@ from engine.common.messages import Analyze, AnalyzeReply, EngineMessage, Failed,
 from engine.server.scheduler import id_in_use
 from engine.syntax.checker import Checker, Ticket
 from engine.syntax.languages import language_of
-from engine.syntax.questions import AnalyzeText, Check, Reply
+from engine.syntax.questions import AnalyzeText, Reply, SyntaxCheck
 
 URGENCY = 2
 """Fills come before."""
@@ -48,7 +48,7 @@ class Analyzer:
         question = AnalyzeText(text=request.text, language=language, cursor=request.cursor, start=request.start)
         self._checker.submit(
             Ticket(
-                check=Check(question=question, budget_ms=ANALYZE_MS, left_ms=LEFT_MS),
+                check=SyntaxCheck(question=question, budget_ms=ANALYZE_MS, left_ms=LEFT_MS),
                 urgency=URGENCY,
                 deliver=lambda reply: self._replied(key, deliver, reply),
                 wanted=lambda: self._open.get(key) is deliver,

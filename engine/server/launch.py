@@ -1,4 +1,4 @@
-"""Start an engine that outlives whoever starts it. Imports next to nothing: what an editor waits for begins here."""
+"""Starts an engine that outlives its starter. Imports next to nothing, as an editor waits for this."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def start_detached(options: str) -> bool:
 
 
 def start(begin: Callable[[IO[bytes]], EngineProcess]) -> EngineProcess | None:
-    """The same, for who begins it otherwise or waits for its end; None where one runs already. `begin` is given the
-    file for what the engine says on standard error."""
+    """Start an engine by `begin` and wait until it answers; returns its process, or None if one runs already. `begin`
+    is given the file for the engine's standard error."""
     # What the user must put right is said before there is a process that could come to life later.
     folder = make_runtime_dir()
     if _welcome(_START_S):
@@ -74,7 +74,7 @@ def spawned(options: str, said: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _wait_for_answer(process: EngineProcess, said: IO[bytes]) -> bool:
-    """Whether it is this process that answers."""
+    """Whether the engine that answers is this process."""
     ends = time.monotonic() + _START_S
     code = None
     while not (answer := _welcome(max(ends - time.monotonic(), _POLL_S))):

@@ -35,7 +35,7 @@ from engine.server.settings import EngineOptions
 from engine.server.watchdog import Watchdog
 from engine.server.worker import Worker
 from engine.syntax.checker import Checker, Ticket
-from engine.syntax.questions import Check
+from engine.syntax.questions import SyntaxCheck
 from engine.syntax.suspects import ASIDE_S
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class EngineServer:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._show, state)
 
-    def _check_from_worker(self, job: Job, check: Check) -> None:
+    def _check_from_worker(self, job: Job, check: SyntaxCheck) -> None:
         """Have a question about a job's document answered; the reply goes to the scheduler."""
         ticket = Ticket(
             check=check,

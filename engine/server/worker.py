@@ -18,7 +18,7 @@ from engine.server.failures import failure_of
 from engine.server.metrics import Metrics
 from engine.server.model_host import ModelHost
 from engine.server.scheduler import Job, Scheduler
-from engine.syntax.questions import Check, Reply
+from engine.syntax.questions import Reply, SyntaxCheck
 
 if TYPE_CHECKING:
     from engine.models.base import Model
@@ -30,7 +30,7 @@ class Worker(threading.Thread):
     thread."""
 
     def __init__(
-        self, scheduler: Scheduler, host: ModelHost, metrics: Metrics, check: Callable[[Job, Check], None]
+        self, scheduler: Scheduler, host: ModelHost, metrics: Metrics, check: Callable[[Job, SyntaxCheck], None]
     ) -> None:
         # A daemon, so that a forward pass that never returns can't keep the process.
         super().__init__(name="model", daemon=True)
@@ -105,7 +105,7 @@ class Worker(threading.Thread):
             wanted = filling.send(output)
             if wanted is None:
                 return  # it goes on in the next round, where nothing newer holds it up
-            if isinstance(wanted, Check):
+            if isinstance(wanted, SyntaxCheck):
                 self._scheduler.await_reply(job)
                 self._check(job, wanted)
                 return

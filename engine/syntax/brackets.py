@@ -35,7 +35,7 @@ class Pairing:
 
 
 class _Stack:
-    """Open brackets. Closing one drops those inside it; each step costs as much as it drops."""
+    """Open brackets. Closing one drops the brackets inside it, at a cost of one step each."""
 
     def __init__(self, open_before: tuple[Bracket, ...]) -> None:
         self.open: list[Bracket] = [*open_before]
@@ -97,8 +97,8 @@ def pair(text: str, language: str, before: _Stack | None = None, context: str = 
 def outside_of_all(
     text: str, language: str, places: Iterable[int], open_before: tuple[Bracket, ...] = (), context: str = ""
 ) -> Iterator[int]:
-    """Those of some places, in order, that are in no bracket, string or comment. `open_before`: brackets open at the
-    end of `context`, the text before."""
+    """The places, in order, that are in no bracket, string or comment. `open_before`: brackets open at the end of
+    `context`, the text before."""
     stack = _Stack(open_before)
     coming = lexemes(text, language, context)
     lexeme = next(coming, None)
@@ -116,7 +116,7 @@ def outside_of_all(
 # The fills of a gap are all asked about the text before it.
 @lru_cache(maxsize=2)
 def statement_start(text: str, language: str) -> int:
-    """Where the line begins in which a text's last statement begins, as brackets may span lines; 0 where a bracket was
+    """The beginning of the line in which a text's last statement begins, as brackets may span lines; 0 if a bracket was
     never opened."""
     pairing = pair(text, language)
     start = line_start(text, len(text))
@@ -155,7 +155,7 @@ def brackets_near(before: str, after: str, language: str) -> Brackets:
 
 
 def _beginning(before: str) -> int:
-    """Where reading of a long text begins: at the first top-level line within reach, else at the last one before that,
+    """Where to start reading a long text: at the first top-level line within reach, else at the last one before that,
     as a place in the middle of a long class may lie in a string."""
     low, near = max(0, len(before) - _FAR_REACH), len(before) - _REACH
     last = low
@@ -197,7 +197,7 @@ class Brackets:
 
     @cached_property
     def context(self) -> str:
-        """The end of the text before `head`, as far as it matters for how that or a fill begins."""
+        """The end of the text before `head`, long enough to tell how that or a fill begins."""
         end = len(self.before) - len(self.head)
         return self.before[max(0, end - CONTEXT_CHARS) : end]
 
@@ -221,7 +221,7 @@ class Brackets:
 
     @property
     def openers(self) -> str:
-        """The openers of what the text after the gap closes too often."""
+        """The openers of brackets that the text after the gap closes too often."""
         closers = [(self.head + self.after)[at] for at in self._without_fill.unopened]
         return "".join(OPENER[closer] for closer in reversed(closers))
 
@@ -243,7 +243,7 @@ class Brackets:
         return min(culprits, default=None)
 
     def closed_by(self, fill: str) -> str:
-        """What ends the string and brackets around the gap, innermost first, as far as the fill ends them itself."""
+        """The closers of the string and brackets around the gap, innermost first, that the fill has itself."""
         pending, closers, fill_end = self.at_gap.pending, "", len(self.head) + len(fill)
         if pending:
             pending = next(lexemes(self.head + fill, self.language, self.context), pending)
@@ -258,8 +258,8 @@ class Brackets:
         return closers
 
     def left_open(self, fill: str) -> tuple[int, ...]:
-        """Offsets in `fill` of the brackets it opens that neither it nor the text after the gap closes; where one of
-        them took another bracket's closer, of that bracket."""
+        """Offsets in `fill` of the brackets that it opens and nothing closes. If a bracket took the closer of another,
+        the offset is the other's."""
         if self._keeps_all(fill):
             return ()
         pairing, shift = self._with(fill)
@@ -291,12 +291,12 @@ class Brackets:
         return not pairing.unclosed and not self._surplus(pairing, fill)
 
     def _surplus(self, pairing: Pairing, fill: str) -> int:
-        """The number of closers that have no opener, and can have none."""
+        """The number of closers that can have no opener."""
         text = self.head + fill + self.after
         return sum(not (self.cut and text[at] == "}") for at in pairing.unopened)
 
     def _keeps_all(self, fill: str) -> bool:
-        """Whether a fill neither opens nor closes anything for the text after the gap."""
+        """Whether a fill changes no bracket of the text after the gap."""
         pairing = pair(fill, self.language, context=self.context)
         return not (self.head or pairing.unopened or pairing.unclosed or pairing.pending or pairing.cut_off)
 
@@ -309,12 +309,12 @@ class Brackets:
         return self._with("")[0]
 
     def _with(self, fill: str) -> tuple[Pairing, int]:
-        """The brackets from the gap on, and where in that text the fill begins."""
+        """The brackets from the gap on, and the beginning of the fill in that text."""
         if fill not in self._seen:
             self._seen[fill] = pair(self.head + fill + self.after, self.language, self._open, self.context)
         return self._seen[fill], len(self.head)
 
     @cached_property
     def _seen(self) -> dict[str, Pairing]:
-        """The brackets of a fill, kept: several questions are asked about each."""
+        """The brackets of a fill, kept because several questions need them."""
         return {}

@@ -1,4 +1,4 @@
-"""Time for a check. One object is passed down, and everything slow asks it."""
+"""Time for a syntax check. One object is passed down, and everything slow queries it."""
 
 from __future__ import annotations
 

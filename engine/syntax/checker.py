@@ -1,8 +1,9 @@
-"""The engine's end of the process that checks syntax: who is asked about next, until when, and a new one when it ends.
+"""The engine's end of the process that checks syntax: the order of questions, their deadlines, and a new process when
+one ends.
 
-A document may crash a parser, or keep it busy for ever. Then the process is gone or is killed, whoever waited for that
-document goes on without an answer, and the next question goes to a new process. Without an answer a fill is offered
-as the canvas has it, `unchecked`; an edit is not offered; a list of actions fails as late.
+A document may crash a parser, or keep it busy for ever. Then the process ends or is killed, the requests for that
+document go on without an answer, and the next question goes to a new process. Without an answer a fill is offered
+unchecked, an edit is not offered, and a list of actions fails as late.
 """
 
 from __future__ import annotations
@@ -24,25 +25,26 @@ import psutil
 from engine.common.errors import ProtocolError
 from engine.common.frames import HEAD_NBYTES, announced
 from engine.common.processes import python_module
-from engine.syntax.questions import Check, Question, Reply
+from engine.syntax.questions import Question, Reply, SyntaxCheck
 from engine.syntax.suspects import Suspects
 from engine.syntax.wire import MOST_NBYTES, packed_question, unpacked_reply
 
 _log = logging.getLogger(__name__)
 COMMAND = python_module("engine.syntax.child")
 _SLOWER = 4.0
-"""Time on the wall allowed for each second of processor time, for a child that does not run. One that waits for its
-turn on a busy machine is not at fault, and gets all the processor time that it may have."""
+"""Wall time for each second of processor time, after which a child counts as hung. A child that waits for its turn on a
+busy machine is not hung, and gets all of its processor time."""
 _GRACE_S = 0.25
-"""Processor seconds that a child which stops by itself may be late."""
+"""Processor seconds by which a child that stops by itself may be late."""
 _TICK_S, _LEAST_TICK_S = 0.25, 0.02
 _LONG_S = 1.0
-"""Seconds that a question may run on for which nobody waits any more."""
+"""Seconds that a question goes on after nobody waits for it."""
 _RECENT_S = 60.0
 _FIRST_REST_S, _LAST_REST_S = 0.1, 2.0
-"""Rests before a new child, as starting one takes half a second of a processor: at most a fifth of its time."""
+"""Shortest and longest rest before a new child: starting one takes half a second of a processor, so starts take at most
+a fifth of its time."""
 _WAITED_FOR_S = 0.5
-"""In a longer rest nobody waits, and nothing is checked."""
+"""Longest rest that requests wait for; in a longer one nothing is checked."""
 _FREE_DEATHS = 2
 """Recent deaths without a rest: by then one document is set aside."""
 _CRASHES_NBYTES = 256 * 1024
@@ -53,9 +55,9 @@ if sys.platform == "win32":
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Ticket:
-    """A question that waits or is under way."""
+    """A question that waits or is being answered."""
 
-    check: Check
+    check: SyntaxCheck
     urgency: int
     """Tickets with the lowest number go first."""
     deliver: Callable[[Reply | None], None]
@@ -81,7 +83,7 @@ class Checker:
         crashes: Path | None = None,
         command: tuple[str, ...] = COMMAND,
     ) -> None:
-        """`crashes`: the file for a child's last words."""
+        """`crashes`: the file for a crashing child's output."""
         self._loop = asyncio.get_running_loop()
         self._crashes = crashes
         self._command = command
@@ -280,7 +282,7 @@ def rest_s(deaths: int) -> float:
 
 
 class _Watch:
-    """Kills a child that takes too long, or long over what nobody wants any more."""
+    """Kills a child that takes too long, or goes on long after nobody waits for its answer."""
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ from engine.syntax.syntax_errors import syntax_errors
 from engine.syntax.tree import SyntaxTree, Trees
 
 _KEPT = 4
-"""Gaps whose surroundings are kept: a fill asks about its own a few times."""
+"""Gaps whose surroundings are kept: a fill has several questions about its own."""
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -147,7 +147,7 @@ class Checks:
 
 
 def analyze(tree: SyntaxTree, cursor: int, budget: Budget, start: int | None = None) -> Analysis:
-    """What can be done at a place in a text without a model: for lists of code actions."""
+    """Places and rewrites that a list of code actions needs; no model is run."""
     text = parsed_text(tree, budget)
     errors = syntax_errors(text, budget) if text else ()
     return Analysis(
@@ -158,7 +158,7 @@ def analyze(tree: SyntaxTree, cursor: int, budget: Budget, start: int | None = N
 
 
 def _remembered(known: dict[K, V], key: K, make: Callable[[], V]) -> V:
-    """The value of a key, which becomes the latest of those that are kept."""
+    """The value of a key, which becomes the latest of the kept ones."""
     value = known.pop(key) if key in known else make()
     known[key] = value
     while len(known) > _KEPT:

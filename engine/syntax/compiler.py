@@ -23,7 +23,7 @@ _NOT_SYNTAX = "no binding for nonlocal"
 """A message about text that parses; its cause may be outside of the piece that is compiled."""
 _LACKS = ("expected an indented block", "expected 'except' or 'finally' block")
 _ENDS = re.compile(r"invalid syntax$|expected '[^']+'$")
-"""Messages about a token that nothing may go on with."""
+"""Messages that say that no token fits here."""
 _CONTINUES = re.compile(r"[)\]}#]|(?:else|elif|except|finally|case)\b")
 _DEFINITION = re.compile(r"(?:async[ \t]+)?(?:def|class)\b")
 _NEXT_LINE = re.compile(r"\s*[^\n]*")
@@ -91,15 +91,15 @@ class CompilerValidator:
         return None
 
     def _stays_inside(self, fill: str) -> bool:
-        """Whether a fill leaves the limits of the pieces around the gap where they are: it opens nothing that ends
-        after them, and does not go on with a statement that begins before them."""
+        """Whether the pieces around the gap keep their limits: the fill opens nothing that ends after them, and does
+        not continue a statement that begins before them."""
         pairing = pair(self._brackets.head + fill, "python")
         return not (pairing.pending or pairing.unclosed or _CONTINUES.match(fill.lstrip()))
 
     def _blamed(
         self, chunk: _Chunk, fill: str, needs: Sequence[Continuation], error: Diagnostic, budget: Budget
     ) -> Verdict:
-        """The verdict where a piece compiles with a continuation, and does not with the fill."""
+        """The verdict if a piece compiles with a continuation, but not with the fill."""
         if self._lacking_before(chunk, error, budget) or self._unfinished_before(chunk, fill, needs, budget):
             return AS_BEFORE
         return self._refusal(chunk, fill, error)

@@ -43,7 +43,7 @@ class Continuation:
 
     @property
     def finishes(self) -> bool:
-        """Whether it adds what no fill is blamed for leaving out."""
+        """Whether it completes code that was unfinished before the fill."""
         return bool(self.tail or self.closers or self.end)
 
 
@@ -81,7 +81,7 @@ def _all(before: str, after: str, language: str) -> Iterator[Continuation]:
 
 
 def _closing(here: Brackets, standin: str) -> Iterator[Continuation]:
-    """Closers of what is open around a stand-in: after it, or at the end of the file."""
+    """Closers of the brackets open around a stand-in: right after it, or at the end of the file."""
     neutral = not standin.strip("x,: \t\n")
     closers = here.closers if neutral else Brackets(here.before + standin, here.after, here.language).closers
     if closers:
@@ -91,7 +91,8 @@ def _closing(here: Brackets, standin: str) -> Iterator[Continuation]:
 
 
 def _words(before: str, after: str) -> dict[str, str]:
-    """Indentations to try: the last line's, the block's around it, and what the gap's line lacks to its neighbours'."""
+    """Indentations to try: the last line's, its block's, and the difference between the gap's line and its
+    neighbours."""
     lines = before[-4000:].splitlines(keepends=True) or [""]
     here = lines[-1] if not lines[-1].endswith(("\n", "\r")) else ""
     indent = _indentation(here)

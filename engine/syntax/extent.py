@@ -20,8 +20,8 @@ _ENDS = re.compile(r"(?:end|fi|done|esac|until)\b")
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a gap lies in. "block": an empty one; "rest_of_line": code precedes the gap in its line; "open": a place for
-    any number of statements."""
+    """What a gap lies in. "block": an empty block; "rest_of_line": code precedes the gap in its line; "open": any
+    number of statements fits."""
 
     kind: ExtentKind
     closer: str = ""
@@ -92,7 +92,7 @@ def _in_empty_block(before: str, after: str) -> bool:
 
 
 def _end_of_pending(brackets: Brackets, fill: str, place: Extent) -> int:
-    """Where the string or comment ends that begins before the gap and goes on after it."""
+    """The end of the string or comment that begins before the gap and continues after it."""
     if place.closer == "\n" or (len(place.closer) == 1 and "\n" not in brackets.head):
         fill = fill.splitlines()[0] if fill else ""
     end = _pending_end(brackets, fill)
@@ -100,7 +100,7 @@ def _end_of_pending(brackets: Brackets, fill: str, place: Extent) -> int:
 
 
 def _pending_end(brackets: Brackets, text: str) -> int | None:
-    """Where in `text` the string or comment ends that begins before the gap."""
+    """The end, in `text`, of the string or comment that begins before the gap."""
     pending = _continued(brackets, text)
     return pending.end - len(brackets.head) if pending and pending.ended else None
 

@@ -20,23 +20,20 @@ from engine.syntax.validator import Validator
 from engine.syntax.verdict import Verdict
 
 _ENDS_LINE = re.compile(r"[\s)\]};,:]*")
-"""What else may follow where closers end a line."""
+"""Marks that may follow at the end of a line that closers end."""
 _CLOSERS = re.compile(r"[)\]}>\"'`]+")
 _CLOSES_ALL = re.compile(r"[\"'`][)\]}]{2}")
-"""What no string and no bracket begins with: nobody writes it twice."""
+"""A quote and closers that begin neither a string nor a bracket: nobody writes them twice."""
 _TEXT = re.compile(r"comment|string|text|scalar|heredoc|template|attribute_value")
 """Names of nodes in which marks mean nothing to the language."""
 Fits = Callable[[ValidatedFill], bool]
 _TRIED = 4
-"""Ends of a fill, or closers after a gap, that are left out to see what parses then."""
+"""Variants that are parsed of one kind: ends of a fill, or closers after a gap, left out."""
 
 
 class GapCheck:
-    """One gap, and what was found out about fills of it: rows agree, and a model may insist on what it said.
-
-    Here alone it is decided what of a fill the text after the gap says again, and what of that text the fill does: by
-    the file as it will be.
-    """
+    """One gap, with results for fills of it, as rows often agree. It alone decides which end of a fill repeats the text
+    after the gap, and which part of that text the fill replaces: by the file that results."""
 
     def __init__(self, question: ValidateFills, trees: Trees) -> None:
         text, start, end = plain(question.text), question.start, question.end
@@ -107,8 +104,8 @@ class GapCheck:
             yield self._as(left, budget)
 
     def _mended(self, as_is: ValidatedFill, budget: Budget) -> ValidatedFill | None:
-        """A variant that mends what is broken in the file, where the fill as it is leaves it as broken as before: a
-        quote without an end may show far from the gap."""
+        """A variant that repairs the file, if the fill itself leaves it as broken as before: a quote without an end may
+        show far from the gap."""
         variants = list(self._variants(as_is.text, budget))
         if not variants or self._parses(as_is, budget):
             return None
@@ -118,8 +115,8 @@ class GapCheck:
         return self._errors(fill.text, self._after[fill.swallowed :], budget) == 0
 
     def _is_sure(self, variant: ValidatedFill, as_is: ValidatedFill, budget: Budget) -> bool:
-        """Whether a variant replaces nothing after the gap, or leaves a file that is broken elsewhere no more broken
-        than it is, where the fill as it is would."""
+        """Whether a variant is safe: it replaces nothing after the gap, or a file that is broken elsewhere gets no
+        worse with it, but worse with the fill itself."""
         if not variant.swallowed:
             return True
         now = self._errors(self._old, self._after, budget)
@@ -136,8 +133,8 @@ class GapCheck:
         return None if found is None else len(found)
 
     def _kept(self, as_is: ValidatedFill, fits: Fits, budget: Budget) -> ValidatedFill:
-        """A fill that fits as it is, without closers that are also after the gap (in prose, strings and comments they
-        break nothing), and for several lines up to the end of its extent."""
+        """A fill that fits as it is, without closers that also follow the gap (in prose, strings and comments they
+        break nothing); a fill of several lines up to the end of its extent."""
         if doubled := next(filter(fits, self._without_doubled(as_is.text, budget)), None):
             return doubled
         if "\n" not in as_is.text:
@@ -158,7 +155,7 @@ class GapCheck:
         yield from self._without_closers(fill, budget, blanks=True)
 
     def _without_closers(self, fill: str, budget: Budget, *, blanks: bool) -> Iterator[ValidatedFill]:
-        """Those of the variants without an end that lose nothing but what closes or ends something once more."""
+        """The variants without an end that lose only a repeated closer or end."""
         line = self._line.lstrip()
         for variant in self._without_ends(fill, budget, blanks=blanks):
             end = fill[len(variant.text) :].strip()
@@ -173,7 +170,7 @@ class GapCheck:
                 yield from [variant] * self._is_in_text(left, fill, budget)
 
     def _is_in_text(self, left: str, fill: str, budget: Budget) -> bool:
-        """Whether what a fill ends with, after `left`, stands in a string, a comment or prose."""
+        """Whether the end of a fill, after `left`, stands in a string, a comment or prose."""
         tree = self._trees.tree(self._before + fill + self._after, self._language, budget)
         if tree is None:
             return False
@@ -183,12 +180,12 @@ class GapCheck:
 
     @cached_property
     def _inside(self) -> str:
-        """The gap's line before the gap, as far as it is in the string or comment around the gap."""
+        """The part of the gap's line before the gap that is in the string or comment around it."""
         inside = brackets_near(self._before, "", self._language).head
         return self._head[-len(inside) :] if inside else self._head
 
     def _trimmed(self, fill: str, budget: Budget) -> ValidatedFill:
-        """The part of a fill that belongs in the gap; a verdict on it counts where trimming removes what is broken."""
+        """The part of a fill that belongs in the gap, with its verdict if trimming removes the problems."""
         text = self._belonging(fill, budget)
         lost = self._as(fill, budget).verdict if self._loses(fill, text) else None
         return ValidatedFill(text=text, verdict=lost) if lost and lost.problems else self._as(text, budget)
@@ -219,7 +216,7 @@ class GapCheck:
 
 
 def _goes_on(before: str, end: str) -> bool:
-    """Whether an end is part of a row of marks, as of a fence, or an operator after a blank."""
+    """Whether an end belongs to a row of marks, such as a fence, or is an operator after a blank."""
     return before[-1:] == end[0] if end[0] != ">" else before[-1:].isspace()
 
 

@@ -25,7 +25,7 @@ _REACH = 60
 _LONGEST = 400
 """Most lines of a string."""
 _SUSPECTS = 3
-"""Brackets of a kind that are taken for the ones without a partner."""
+"""Brackets of a kind that may be the unpaired ones."""
 _SPOTS = 6
 """Spots of an error region whose lines are searched."""
 _OPENERS, _CLOSERS = "".join(PARTNER), "".join(OPENER)
@@ -42,7 +42,7 @@ _SURPLUS = 3.0
 _OUTSIDE = 4.0
 """Cost of closing a bracket in the middle of a line that seems complete."""
 _NEVER = 99.0
-"""Cost of what nobody would leave out."""
+"""Cost of a token that nobody would leave out."""
 _CONTRACTED = re.compile(r"(?<=\w)'(?=(?:s|t|m|d|re|ve|ll)\b)")
 _HEADS = {"if": "; then", "elif": "; then", "for": "; do", "while": "; do", "until": "; do"}
 """The ends of a shell's heads."""
@@ -154,7 +154,7 @@ class _Near:
         return sorted(lines)
 
     def _away(self, at: int) -> float:
-        """The distance of a place from where the text is broken."""
+        """The distance of a place from the error."""
         line = self._line_of(at)
         spots = self._region.spots[:_SPOTS] or (self._region.start,)
         return min(0.1 * rank + self._apart(at, line, spot) for rank, spot in enumerate(spots))
@@ -472,8 +472,8 @@ def _in_text(place: _Slot, closer: str) -> Insertion:
 
 
 def _misplaced(looks: Sequence[str]) -> list[int]:
-    """For each quote, and for the end: how many quotes would be on the wrong side (beginnings that look like ends, and
-    the other way round) if one more came before it."""
+    """For each quote, and for the end: the number of quotes on the wrong side if one more came before it, that is,
+    beginnings that look like ends and vice versa."""
     as_it_is = [look == ("beginning" if at % 2 else "end") for at, look in enumerate(looks)]
     turned = [look == ("end" if at % 2 else "beginning") for at, look in enumerate(looks)]
     after = [*accumulate(reversed(turned), initial=0)][::-1]

@@ -1,8 +1,7 @@
 """Finds brackets, strings and comments of a text, by one regular expression a language.
 
-A fill is half a statement as often as a whole one; where a parser has to guess, this sees what is open. It takes a
-millisecond for 20 kB and is right about ordinary code; what it can't know (heredocs, templates in templates) it takes
-for code.
+A fill is often half a statement, and a parser would have to guess; this sees what is open. It takes a millisecond for
+20 kB and is right about ordinary code. What it can't know (heredocs, templates in templates) counts as code.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _CLOSES = re.compile(r"(?:end|fi|done|esac)\b[;,)]*")
 _FENCE = re.compile(r"(`|~)\1{2,}")
 _HEREDOC = re.compile(r"<<[-~<]?[ \t]*[\"']?(\w+)")
 _PAIRS = {"-->": "<!--", "?>": "<?", "%>": "<%", "%}": "{%", "#}": "{#", "}}": "{{", "*/": "/*"}
-"""What closes a piece of one language in another one, where what stands outside may be anything."""
+"""Closers of a piece of one language in another, with their openers; the text outside may be anything."""
 _MARKS = re.compile(r"([*_~`$])\1*")
 _ENDS_PART = re.compile(r"[\s,;:.!?)\]}]*")
 _BLANK_LINES = re.compile(r"(?:[ \t]*+(?:\r\n|\r|\n))++")
@@ -35,7 +35,7 @@ _QUOTE = re.compile(r"(?<!\\)(?:\"|`+|(?<!\w)'|'(?!\w))")
 
 
 def without_lines(before: str, fill: str, after: str) -> str:
-    """A fill without the rest of a line, or whole lines, that follow it again. `before`: the text before the gap."""
+    """A fill without lines, or the rest of a line, that are repeated after it. `before`: the text before the gap."""
     left = fill[: _repeated_lines(before, fill, after)]
     if left != fill or not _BLANK_LINES.match(after):
         return left
@@ -51,8 +51,8 @@ def repeats_lines(text: str, after: str) -> bool:
 
 
 def without_ends(before: str, fill: str, after: str, *, blanks: bool) -> Iterator[str]:
-    """A fill without an end with which the text after the gap begins; the longest repetition comes first. Which one is
-    right, if any, does not show here. `blanks`: whether blanks in between are ignored."""
+    """A fill without an end that begins the text after the gap; the longest repetition comes first. Which one is right
+    is not decided here. `blanks`: whether blanks in between are ignored."""
     indent, said = 0, fill
     if blanks:
         indent, said = len(after) - len(after.lstrip(_BLANKS)), fill.rstrip(_BLANKS)
@@ -69,8 +69,8 @@ def without_ends(before: str, fill: str, after: str, *, blanks: bool) -> Iterato
 
 
 def without_end(before: str, fill: str, after: str) -> str:
-    """A fill without the end that the text after the gap begins with, in a language without a grammar. A bracket or
-    quote is removed only if fewer are then without a partner; a part of an operator never is."""
+    """A fill without the end that begins the text after the gap, in a language without a grammar. A bracket or quote is
+    removed only if that leaves fewer unpaired; a part of an operator never is."""
     before, after = before[-_NEAR_CHARS:], after[:_NEAR_CHARS]
     fill = without_lines(before, fill, after)
     for left in without_ends(before, fill, after, blanks=True):
@@ -84,15 +84,15 @@ def without_end(before: str, fill: str, after: str) -> str:
 
 
 def closes_again(head: str, left: str, end: str) -> bool:
-    """Whether the end of a fill begins with what closes a piece of one language in another one, as in `<?= $a ?>`, and
-    that is open. `head`: the gap's line before it; `left`: the fill without that end."""
+    """Whether the end of a fill begins with the closer of an open piece of one language in another, as in `<?= $a ?>`.
+    `head`: the gap's line before it; `left`: the fill without that end."""
     closer = next((each for each in _PAIRS if end.startswith(each)), "")
     return bool(closer) and _is_open(head, closer) and not (closer in left or _PAIRS[closer] in left)
 
 
 def ends_again(head: str, left: str, end: str, rest: str) -> bool:
-    """Whether the end of a fill, in prose, is all marks that end what such marks began, as in `**bold**`, or one that
-    ends a sentence or a part of one. `rest`: what follows its like in the text after the gap."""
+    """Whether the end of a fill, in prose, closes marks such as `**bold**`, or is the punctuation of a sentence, and is
+    repeated after the gap. `rest`: the text after that repetition."""
     marks = _MARKS.match(end)
     if marks:
         return bool(_ENDS_PART.fullmatch(end, marks.end())) and all(
@@ -103,7 +103,7 @@ def ends_again(head: str, left: str, end: str, rest: str) -> bool:
 
 
 def _rows(text: str, marks: str) -> int:
-    """How often marks stand alone beside a word, as emphasis does; an underscore is part of a name in its middle."""
+    """The number of marks that stand beside a word as emphasis does; an underscore within a name is none."""
     places = re.finditer(rf"(?<!{re.escape(marks[0])}){re.escape(marks)}(?!{re.escape(marks[0])})", text)
     count = 0
     for place in places:
@@ -118,8 +118,8 @@ def _is_open(text: str, closer: str) -> bool:
 
 
 def swallowed(head: str, fill: str, line: str) -> Iterator[int]:
-    """How many characters after the gap, closers all of them, a fill closes itself, where more of the line has its
-    partner without them, as most of it does first. `head`, `line`: the gap's line before and after it."""
+    """Numbers of closers after the gap that a fill may replace, those that leave fewest unpaired first. Only numbers
+    that leave fewer unpaired than replacing none. `head`, `line`: the gap's line before and after it."""
     found: list[tuple[int, int]] = []
     for count in range(1, 1 + min(_MOST_SWALLOWED, len(line))):
         closers, rest = line[:count], line[count:]
@@ -132,21 +132,21 @@ def swallowed(head: str, fill: str, line: str) -> Iterator[int]:
 
 
 def closed_after(before: str, fill: str, after: str) -> int:
-    """How many characters after the gap a fill closes itself, in a language without a grammar: none where a word
-    follows a closer, as in lists and patterns (`a) echo`)."""
+    """The number of closers after the gap that a fill replaces, in a language without a grammar; 0 if a word follows a
+    closer, as in lists and patterns (`a) echo`)."""
     if _ITEM.search(fill):
         return 0
     return next(swallowed(before.rpartition("\n")[2], fill, after.partition("\n")[0]), 0)
 
 
 def lonely(head: str, fill: str, line: str) -> int:
-    """How many brackets, quotes, `<` and `>` of a line have no partner; the halves of arrows need none."""
+    """The number of unpaired brackets, quotes, `<` and `>` of a line; the halves of arrows need no partner."""
     text = head + fill + line
     return _unpaired(head, fill, line) + abs(text.count("<") - len(_ANGLE.findall(text)))
 
 
 def _repeated_lines(before: str, fill: str, after: str) -> int:
-    """Where the end of a fill begins that the text after the gap begins with, if it is a line or more."""
+    """The beginning of the end of a fill that repeats one or more lines after the gap."""
     first_line_end = line_end(after)
     size = next(overlaps(fill, after), 0)
     start, repeated = len(fill) - size, after[:size]
@@ -158,7 +158,7 @@ def _repeated_lines(before: str, fill: str, after: str) -> int:
 
 
 def _ends_text(before: str, line: str) -> bool:
-    """Whether a line ends what stands open before it: a fence, a here-document, a piece of another language."""
+    """Whether a line ends an open text: a fence, a here-document, a piece of another language."""
     before, word = before[-_NEAR_CHARS:], line.strip().rstrip(";")
     if _FENCE.fullmatch(word):
         return sum(each.lstrip().startswith(word) for each in before.splitlines()) % 2 == 1
@@ -187,14 +187,14 @@ def _goes_on(left: str, end: str) -> bool:
 
 
 def _is_paired(before: str, fill: str, after: str) -> bool:
-    """Whether a fill leaves no more without a partner than there was: what is odd otherwise proves nothing."""
+    """Whether a fill leaves no more unpaired brackets than before; odd text proves nothing."""
     now, then = before + after, before + fill + after
     without = _STRING.sub("", now), _STRING.sub("", then)
     return any(_unpaired("", filled, "") <= _unpaired("", was, "") for was, filled in ((now, then), without))
 
 
 def _unpaired(before: str, fill: str, after: str) -> int:
-    """The number of brackets without a partner, and of quotes without one in the gap's line."""
+    """The number of unpaired brackets, and of unpaired quotes in the gap's line."""
     open_: list[str] = []
     lonely = 0
     for found in _BRACKET.finditer(before + fill + after):

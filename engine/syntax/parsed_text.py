@@ -15,7 +15,7 @@ from engine.syntax.python2 import Outdated, outdated_at
 from engine.syntax.tree import SyntaxTree, parsed, plain
 
 _NOT_STRUCTURE = ("outside", "nonlocal", "global", "from __future__", "duplicate argument")
-"""Messages of Python's compiler about text that parses: no reason to mend it, but a reason against an edit that causes
+"""Messages of Python's compiler about text that parses: no reason to fix it, but a reason against an edit that causes
 one."""
 _APART = 2
 """Lines between two separate problems."""
@@ -44,9 +44,9 @@ class ParsedText:
         return len(self.found), len(self.tree.text) - self.diagnostic.offset + 1 if self.diagnostic else 0
 
     def edited(self, start: int, end: int, new: str, budget: Budget) -> ParsedText | None:
-        """The text with [start, end) replaced; None where that does not make it better, or is unknown. Better: nothing
-        is wrong any more; or less is, with nothing in the replaced part or, for the compiler, before it, and not the
-        same a few lines later."""
+        """The text with [start, end) replaced; None if that does not make it better, or is unknown. Better: no problem
+        is left; or fewer are, none of them in the replaced part (for the compiler: none before its end), and not the
+        same one a few lines later."""
         if (old := self.outdated) and start <= old.end and end >= old.start and (start, end, new) != old:
             return None
         tree = self.tree.edited(start, end, new, budget)
@@ -73,12 +73,12 @@ class ParsedText:
 
     @cached_property
     def outdated(self) -> Outdated | None:
-        """What is of Python 2 where the compiler complains."""
+        """The Python 2 code at the place of the compiler's complaint."""
         return outdated_at(self.tree, self.diagnostic.offset) if self.diagnostic else None
 
     @cached_property
     def _is_cut_off(self) -> bool:
-        """Whether a string is open at the end: code and strings may have changed places from its beginning on."""
+        """Whether a string is open at the end: from its beginning on, code and strings may be swapped."""
         pending = pair(self.tree.text, self.tree.language).pending
         return pending is not None and pending.kind == "string"
 
@@ -89,8 +89,8 @@ class ParsedText:
         return any(each.start_byte <= byte <= each.end_byte for each in touched)
 
     def _moved(self, other: ParsedText, end: int) -> bool:
-        """Whether the compiler's complaint about another text is the same, and would be if that ended with the line at
-        `end`: then it was only moved."""
+        """Whether the compiler's complaint about another text is the same one, and would be if that text ended with the
+        line at `end`: then the problem only moved."""
         if self.diagnostic is None or other.diagnostic is None or self.diagnostic.message != other.diagnostic.message:
             return False
         text = other.tree.text

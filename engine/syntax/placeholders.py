@@ -1,4 +1,4 @@
-"""Places where something is still to be written: an empty body, a placeholder, an empty argument list."""
+"""Places where code is still to be written: an empty body, a placeholder, an empty argument list."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _braces(text: str, cursor: int, around: Brackets) -> Placeholder | None:
 
 
 def _placeholder(text: str, cursor: int) -> Placeholder | None:
-    """A line that only says that something is to come, or such an end of a header line."""
+    """A line that is only a placeholder, or such an end of a header line."""
     start = line_start(text, cursor)
     line = text[start : _line_end(text, cursor)]
     header = re.match(r".*:(?=[ \t]*(?:pass|\.\.\.)[ \t]*\Z)", line)
@@ -72,7 +72,7 @@ def _placeholder(text: str, cursor: int) -> Placeholder | None:
 
 
 def _todo(text: str, cursor: int) -> Placeholder | None:
-    """The line below a comment that says so; the comment stays."""
+    """The line below a "to do" comment; the comment stays."""
     start, end = line_start(text, cursor), _line_end(text, cursor)
     if not _TODO.match(text[start:end]):
         return None

@@ -1,5 +1,5 @@
-"""What Python 2 said otherwise than Python 3: a token more would give it another meaning, so it is said anew or left
-alone. Grammars read both."""
+"""Finds Python 2 code in text that Python 3's compiler rejects. Adding a token would change its meaning, so it is
+translated or left alone. The grammar reads both versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.syntax.tree import SyntaxTree
 
 
 class Outdated(NamedTuple):
-    """`text[start:end]` is Python 2; `new` says the same in Python 3, None where nothing does so surely."""
+    """`text[start:end]` is Python 2; `new` is the same in Python 3, None if there is no certain translation."""
 
     start: int
     end: int
@@ -21,7 +21,7 @@ class Outdated(NamedTuple):
 
 
 def outdated_at(tree: SyntaxTree, offset: int) -> Outdated | None:
-    """What is of Python 2 at a place that the compiler complains of; None where nothing is."""
+    """The Python 2 code at the place of a compiler's complaint; None: there is none."""
     at = tree.byte(offset)
     node = tree.root.descendant_for_byte_range(at, at)
     while node and not node.has_error:
@@ -38,7 +38,7 @@ def _span(node: Node) -> tuple[Node, Node]:
 
 
 def _said(tree: SyntaxTree, node: Node) -> Iterator[str | None]:
-    """What a node becomes; nothing for one that is not of Python 2."""
+    """The translation of a node, None if there is no certain one; nothing for a node that is not Python 2."""
     text, named = tree.said(node), node.named_children
     match node.type:
         case "print_statement" | "exec_statement":

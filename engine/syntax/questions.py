@@ -25,12 +25,12 @@ class Asks(Wire, Generic[R], frozen=True, tag=True):
     """A question whose answer is an `R`."""
 
     def fits(self, reply: R) -> bool:
-        """Whether an answer is about this question: who reads it relies on places and texts."""
+        """Whether an answer belongs to this question: places and texts in it can then be relied on."""
         raise NotImplementedError
 
 
 class ValidatedFill(Wire, frozen=True, kw_only=True):
-    """A fill as it may be offered, and what it does to the syntax of its file."""
+    """The part of a fill that may be offered, and what it does to the syntax of its file."""
 
     text: str
     verdict: Verdict | None
@@ -40,24 +40,25 @@ class ValidatedFill(Wire, frozen=True, kw_only=True):
 
 
 class Validations(Wire, frozen=True, kw_only=True):
-    """One for each fill; None where nothing of it can be offered."""
+    """One for each fill; None: no part of it may be offered."""
 
     fills: tuple[ValidatedFill | None, ...]
 
 
 class ValidateFills(Asks[Validations], frozen=True, kw_only=True):
-    """What a document becomes with each of `fills` in place of `text[start:end]`."""
+    """The validated parts of `fills`, each in place of `text[start:end]`."""
 
     text: str
     start: int
     end: int
     language: str
-    """`Grammar.name`, here and below."""
+    """`Grammar.name`, in all questions."""
     fills: tuple[str, ...]
     whole: bool = False
-    """Whether a fill replaces existing text: then no part of it will do. Others are trimmed to the gap's extent."""
+    """Whether a fill replaces existing text: then it is validated whole. Other fills are trimmed to the gap's
+    extent."""
     cut: bool = False
-    """Whether a broken fill is cut to its longest head that is not."""
+    """Whether a broken fill is cut to its longest valid head."""
     may_swallow: bool = False
     """Whether a fill may replace closers after the gap that it closes itself."""
 
@@ -88,13 +89,14 @@ class Tried(Wire, frozen=True, kw_only=True):
     """The result for the first texts."""
 
     severities: tuple[tuple[int, int] | None, ...]
-    """How broken the document is with each; None for one that makes it no better."""
+    """How broken the document is with each text; None: not less than before."""
     spent_ms: float
     """Processor time spent."""
 
 
 class TryEdits(Asks[Tried], frozen=True, kw_only=True):
-    """Which of `texts` make a broken document better in place of `text[start:end]`; `most` of them are enough."""
+    """The `texts` that make a broken document better in place of `text[start:end]`; the search ends after `most` of
+    them."""
 
     text: str
     language: str
@@ -114,7 +116,7 @@ class Inserted(Wire, frozen=True, kw_only=True):
     new: str
     removed: int
     cost: float
-    """These four: see `engine.syntax.insertions`."""
+    """This and the fields above: see `engine.syntax.insertions`."""
     severity: tuple[int, int]
 
 
@@ -130,7 +132,7 @@ class Insertions(Wire, frozen=True, kw_only=True):
 
 
 class TryInsertions(Asks[Insertions], frozen=True, kw_only=True):
-    """Which single token, put in near an error region, makes a broken document better."""
+    """Single tokens near an error region that make a broken document better."""
 
     text: str
     language: str
@@ -149,7 +151,7 @@ class TryInsertions(Asks[Insertions], frozen=True, kw_only=True):
 
 
 class AnalyzeText(Asks[Analysis], frozen=True, kw_only=True):
-    """What can be done at a place in a text without a model."""
+    """Places and rewrites that a list of code actions needs."""
 
     text: str
     language: str
@@ -184,7 +186,7 @@ class SpanEdits(Wire, frozen=True, kw_only=True):
 
 
 class CallsToChange(Asks[SpanEdits], frozen=True, kw_only=True):
-    """What calls in `text` become if the lines from `start` on changed a signature."""
+    """The new text of calls in `text`, if the lines from `start` on changed a signature."""
 
     before: str
     text: str
@@ -209,19 +211,19 @@ Reply = Validations | Diagnosis | Tried | Insertions | Analysis | Roles | SpanEd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class SyntaxCheck:
     question: Question
     budget_ms: float
     """Processor time."""
     left_ms: float = math.inf
-    """Time on the wall after which the answer is of no use."""
+    """Wall time after which the answer is useless."""
 
 
 def reply_to(
     question: Asks[R], budget_ms: float, left_ms: float = math.inf
-) -> Generator[Check, Reply | None, R | None]:
-    """Ask from work that runs step by step (see engine.fill.executor); None where there was no time."""
+) -> Generator[SyntaxCheck, Reply | None, R | None]:
+    """Have a question answered, in work that runs step by step (see engine.fill.executor); None if time ran out."""
     if left_ms <= 0:
         return None
-    check = Check(question=cast(Question, question), budget_ms=min(budget_ms, left_ms), left_ms=left_ms)
+    check = SyntaxCheck(question=cast(Question, question), budget_ms=min(budget_ms, left_ms), left_ms=left_ms)
     return cast("R | None", (yield check))

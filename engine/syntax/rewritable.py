@@ -106,7 +106,7 @@ def _docstring(node: Node) -> Node | None:
 
 
 def _is_empty(tree: SyntaxTree, node: Node) -> bool:
-    """Whether a body only says that something is to come."""
+    """Whether a body is only a placeholder."""
     body = _body(node)
     rest = body[1:] if _docstring(node) else body
     return all(
@@ -147,7 +147,7 @@ def _formats(tree: SyntaxTree, node: Node) -> bool:
 
 
 def _joins(tree: SyntaxTree, node: Node) -> bool:
-    """Whether a text and something else are joined by `+`, which a template literal could do."""
+    """Whether a text and something else are joined by `+`, where a template literal is possible."""
     if node.type != "binary_expression":
         return False
     operator = node.child_by_field_name("operator")

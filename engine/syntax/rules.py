@@ -64,7 +64,7 @@ def _breaks(rule: str, node: Node, tree: SyntaxTree) -> bool:
 
 
 def _marks(node: Node, otherwise: str) -> list[str]:
-    """The words and signs at the beginning of the function around a node."""
+    """The keywords and signs at the beginning of the function around a node."""
     function = next((each for each in around(node) if _FUNCTION.match(each.type)), None)
     return [child.type for child in function.children[:3]] if function else [otherwise]
 

@@ -1,7 +1,7 @@
-"""What calls become after a parameter was added to their function or removed from it, where that needs no guess.
+"""Calls to change after a parameter was added to their function or removed from it, if that needs no guess.
 
-A name that is unknown where a call stands is not made up. Where an argument might be meant for another parameter
-(unpacked, left to a default, a second function of that name), the call stays.
+A name that is unknown at a call is not used there. A call stays as it is if an argument might belong to another
+parameter (unpacked, left to a default, a second function of that name).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SpanEdit(Wire, frozen=True, kw_only=True):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signature:
     name: str
-    """The name to call it by: a constructor's class."""
+    """The name in calls: for a constructor the class."""
     is_method: bool
     constructs: bool
     receiver: frozenset[str]

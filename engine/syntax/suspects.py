@@ -1,4 +1,4 @@
-"""Documents over which the syntax process died, or that use up all their time."""
+"""Documents that killed the syntax process, or use up all their time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.common.sequences import common_head, common_tail
 DEATHS = 2
 """Deaths after which a document is set aside."""
 ASIDE_S = 600.0
-"""Seconds after which it gets another chance: it may have changed."""
+"""Seconds after which a document is tried again: it may have changed."""
 _KEPT = 16
 _LEAST_MS = 10.0
 
@@ -21,12 +21,12 @@ class _Suspect:
     language: str
     deaths: int = 0
     out_of_time: int = 0
-    """How often it ran out of time lately, less how often it did not."""
+    """Times that it ran out of time lately, minus times that it did not."""
     aside_until: float = 0.0
 
 
 class Suspects:
-    """Knows a document by its text; an edit that shares most of it is the same document."""
+    """Recognises a document by its text; a text that shares most of it is an edit of the same document."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -39,17 +39,17 @@ class Suspects:
         return sum(each.aside_until > now for each in self._all)
 
     def is_aside(self, text: str, language: str) -> bool:
-        """Whether a document is set aside: nothing checks it any more."""
+        """Whether a document is set aside: it is no longer checked."""
         found = self._find(text, language)
         return found is not None and found.aside_until > self._clock()
 
     def budget_ms(self, text: str, language: str, usual_ms: float) -> float:
-        """Time for a document in milliseconds: half as much each time that it was not enough."""
+        """Time for a document in milliseconds: halved each time that it was too short."""
         found = self._find(text, language)
         return max(min(usual_ms, _LEAST_MS), usual_ms / 2**found.out_of_time) if found else usual_ms
 
     def accuse(self, text: str, language: str) -> bool:
-        """Note that a process died over a document; returns whether it is now set aside."""
+        """Note that a document killed the process; returns whether it is now set aside."""
         found = self._named(text, language)
         found.deaths += 1
         if found.deaths >= DEATHS:
@@ -59,7 +59,7 @@ class Suspects:
         return False
 
     def took(self, text: str, language: str, *, out_of_time: bool) -> None:
-        """Note that a process survived a document, and the time that it took."""
+        """Note that the process survived a document, and whether time ran out."""
         if out_of_time:
             found = self._named(text, language)
             found.out_of_time = min(found.out_of_time + 1, 16)

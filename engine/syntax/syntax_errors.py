@@ -23,7 +23,7 @@ _APART = 2
 _MOST_SPOTS = 64
 """Most places of causes in one region."""
 _DETAIL = re.compile(r" \(.*\)$|[.:] .*$")
-"""What a compiler adds to its message."""
+"""Details that a compiler adds to its message."""
 
 
 def syntax_errors(text: ParsedText, budget: Budget | None = None) -> tuple[SyntaxErrorRegion, ...]:
@@ -52,7 +52,7 @@ class _Spot:
     rank: int
     what: str = ""
     tells: bool = True
-    """Whether the node shows by itself that something is wrong near it."""
+    """Whether the node itself shows that something is wrong near it."""
 
 
 def _spots(text: ParsedText) -> Iterator[_Spot]:

@@ -1,5 +1,5 @@
-"""Parsed texts, and which of them are kept. A tree never changes: an edit gives a new one that shares what stayed the
-same, so that a keystroke costs an edit and not a parse."""
+"""Parsed texts, and a cache of them. A tree never changes: an edit gives a new one that shares the unchanged parts, so
+a keystroke costs an edit and not a parse."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SyntaxTree:
         return offset if self._narrow else len(encoded(self.text[:offset]))
 
     def offset(self, byte: int) -> int:
-        """Which character begins at, or holds, a byte of `data`."""
+        """The character that begins at a byte of `data`, or holds it."""
         return byte if self._narrow else len(self.data[:byte].decode(errors="ignore"))
 
     def said(self, first: Node, last: Node | None = None) -> str:
@@ -67,7 +67,7 @@ class SyntaxTree:
         return _parsed(text, data, self.language, tree, budget)
 
     def updated(self, text: str, budget: Budget | None = None) -> SyntaxTree | None:
-        """The tree of another version of the text, which costs little where little changed; None as in `edited`."""
+        """The tree of another version of the text, cheap if little changed; None as in `edited`."""
         if text == self.text:
             return self
         start, tail = common_ends(self.text, text)
@@ -97,7 +97,7 @@ def encoded(text: str) -> bytes:
 
 
 def plain(text: str) -> str:
-    """The text that `encoded` stands for; no longer and no shorter."""
+    """A text with the characters that `encoded` stands for, of the same length."""
     return encoded(text).decode()
 
 
@@ -140,7 +140,7 @@ def _point(data: bytes, byte: int) -> tuple[int, int]:
 
 
 def _parsed(text: str, data: bytes, language: str, old: Tree | None, budget: Budget | None) -> SyntaxTree | None:
-    """`old`: edited already; what is unchanged of it is reused."""
+    """Parse `data`. `old`: a tree that was edited to match; its unchanged parts are reused."""
     grammar = load(language)
     is_over = (budget or Budget()).over
     tree = _parser(grammar, threading.get_ident()).parse(data, is_over, old) if grammar else None

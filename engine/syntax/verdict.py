@@ -13,7 +13,7 @@ from engine.syntax.problems import Problem
 
 _WORD_EDGE = re.compile(r"(?<=\W)(?=\w)|(?=\W)")
 _GLUED = re.compile(r"\w\w")
-"""The end of a fill and a word after it that would become one word: `for` is no name because `forx` is one."""
+"""The end of a fill and a word after it that would join: `for` is no name because `forx` is one."""
 
 
 class OutOfTime(Exception):
@@ -22,7 +22,7 @@ class OutOfTime(Exception):
 
 class Verdict(Wire, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
-    """What it adds, most telling first; empty: the fill may be offered."""
+    """Problems that it adds, the most certain first; empty: the fill may be offered."""
     whole: bool
     """False where the code around the gap is as broken or unfinished as it was without the fill: `f(▮` and `a`."""
 
@@ -46,8 +46,8 @@ def refusal(fill: str, problems: Sequence[Problem]) -> Verdict:
 
 
 def tails(fill: str, continuation: Continuation, brackets: Brackets) -> Iterator[str]:
-    """What may be missing after a fill because it was missing before: ends of what the continuation puts there, with
-    the brackets that the fill itself closes taken off."""
+    """Texts that may be missing after a fill because they were missing before: the ends of the continuation's text,
+    without brackets that the fill itself closes."""
     closers, tail = brackets.still_open(fill), continuation.tail
     edges = [edge.start() for edge in _WORD_EDGE.finditer(tail)]
     for start in dict.fromkeys([0, *edges, len(tail)]):

@@ -1,7 +1,7 @@
 """The wire between the engine and the child that checks syntax: msgpack in frames.
 
-One question is under way at a time, so none has a number. The child trusts the engine; the engine takes from the child,
-which reads hostile documents with parsers written in C, an answer to what it asked, or nothing.
+One question is in progress at a time, so none has a number. The child trusts the engine. The engine does not trust the
+child, which reads hostile documents with parsers written in C: it accepts an answer that fits its question, or nothing.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from engine.fill.lengths.strategies import Fitted, Fitting
 from engine.fill.sampling import Mask, entropy_bound
 
 NEAR = 2
-"""Widths on either side of one that was found by requests before text: it is one off now and then."""
+"""Widths on either side of one that was found by requests before text: such a width is sometimes off by one."""
 BUDGET = 2
-"""Expansions in all, for each token that the gap may be wide; without a limit a gap could grow and shrink for ever."""
+"""Most expansions for each token that the gap may be wide; without a limit a gap could grow and shrink for ever."""
 
 
 def expand(gap: Gap) -> Fitting:
@@ -76,7 +76,7 @@ def near(found: Sequence[int], most: int) -> list[int]:
 
 
 def _requests_first(canvas: Canvas, requests: Sequence[int]) -> Mask:
-    """Text waits while a slot of its row asks for another width."""
+    """Accept no text in a row while one of its slots requests another width."""
 
     def mask(tokens: Tensor) -> Tensor:
         asking = canvas.open & torch.isin(tokens, torch.tensor(requests, device=tokens.device))
@@ -86,7 +86,8 @@ def _requests_first(canvas: Canvas, requests: Sequence[int]) -> Mask:
 
 
 def _resized(gap: Gap, canvas: Canvas, widths: list[int], room: Sequence[int]) -> tuple[Canvas, list[int]]:
-    """The canvas with its gaps as the last step asked for, `widths` brought up to date; and what each row gained."""
+    """The canvas with the gap widths that the last step requested, `widths` updated; and the slots that each row
+    gained."""
     sources: list[list[int | None]] = []
     grown: list[int] = []
     for row, width in enumerate(widths):
@@ -98,11 +99,10 @@ def _resized(gap: Gap, canvas: Canvas, widths: list[int], room: Sequence[int]) -
 
 
 def _slots(gap: Gap, canvas: Canvas, row: int, room: int) -> tuple[list[int | None], int]:
-    """Where each slot of a row's new gap comes from, None for a fresh one, and how many were added.
+    """The source of each slot of a row's new gap, None for a fresh one, and the number of slots added.
 
-    Of several requests in a step those are met that do not depend on each other: there is a token between them that is
-    there to stay. The others are asked again. A slot that is given up sweeps the masks after it, as the model learnt
-    that what is left over stands at the end of a gap.
+    Requests in one step are met if a token that stays stands between them; the others are predicted again. A slot that
+    gives itself up removes the masks after it, as the model was trained with unused slots at the end of a gap.
     """
     info = gap.model.info
     width = canvas.lengths[row] - len(gap.suffix)

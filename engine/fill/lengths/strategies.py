@@ -1,7 +1,6 @@
 """How wide a gap is: one strategy a model. Each returns canvases whose rows are [gap | pinned suffix].
 
-The width is the whole game of infilling with a canvas: with the true one a small model beats a large one that
-has to guess.
+The width decides how well a canvas fills: a small model with the true width beats a large one that has to guess.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from engine.models.logits import Logits
 AT_ONCE = 2
 """Widths that `slack` tries in one batch."""
 PREDICTED, KEPT = 4, 2
-"""Widths that `predicted` begins to fill, and those that it goes on with after a first step, at the least."""
+"""Least number of widths that `predicted` begins to fill, and that it keeps after the first step."""
 WIDTH_WEIGHT = 2.5
 """Weight of a width's log-probability beside that of the tokens, when candidates are ranked."""
 FEELERS = 6
@@ -31,7 +30,7 @@ FEELERS = 6
 MATCHED = 16
 """Suffix tokens that are compared."""
 TRIED = 2
-"""Places of the suffix that are followed, at the least."""
+"""Least number of places of the suffix that are tried."""
 FOUND = -2.0
 """Mean log-probability of the suffix above which its place counts as found."""
 
@@ -42,7 +41,7 @@ class Fitted:
 
     canvas: Canvas
     widths: tuple[int, ...]
-    """Of the gap, by row."""
+    """The width of the gap in each row."""
     slack: bool
     """Whether unused slots are padded."""
     complete: bool
@@ -63,7 +62,7 @@ def fixed(width: int) -> Strategy:
 
 
 def predicted(gap: Gap) -> Fitting:
-    """The model predicts how wide the gap is, and its likeliest widths are filled."""
+    """Fill the likeliest widths that the model predicts."""
     most = min(gap.budget, gap.room)
     assert gap.model.width_head is not None
     gap.predicted_widths = likely = gap.model.width_head.widths(gap.context, gap.suffix)
@@ -120,7 +119,7 @@ def discover(gap: Gap) -> Fitting:
 
 
 def free(gap: Gap, width: int) -> Fitting:
-    """`width` tokens that go on from the context without looking at the suffix; complete where they end before."""
+    """`width` tokens after the context, without a suffix; complete if they end before that."""
     canvas = yield from gap.denoise(gap.noise_canvas([width], pinned=False), widths=[width])
     ends = gap.model.info.pad_id in canvas.row(0) or not bool(canvas.confidence.all())
     return Fitted(canvas=canvas, widths=(width,), slack=False, complete=ends)

@@ -13,11 +13,11 @@ from engine.fill.rewriting.old_text import OldText
 from engine.models.base import PIECE, Model
 
 LONGEST = 4
-"""Times the context that fills are given: what a conversation and the answer to it may take together."""
+"""Most tokens of a conversation with its answer, as a multiple of the context of fills."""
 
 
 def candidate_of(said: Said, text: str, syntax: Syntax = "unchecked", token_ends: Sequence[int] = ()) -> Candidate:
-    """A candidate with `text`, which was made of an answer."""
+    """A candidate with `text`, which comes from an answer."""
     count = max(1, len(said.logs))
     return Candidate(
         text=text,
@@ -36,7 +36,7 @@ def follows_instructions(model: Model) -> bool:
 
 
 def read_context(model: Model, ids: Sequence[int]) -> Generator[None]:
-    """Encode a context piece by piece, so that what is newer, or a cancel, need not wait for all of it."""
+    """Encode a context piece by piece, so that newer requests and cancels need not wait for all of it."""
     for end in range(PIECE, len(ids), PIECE):
         if model.prefill is not None and model.prefill.unread(ids[:end]):
             model.prefill.read_ahead(ids[:end])
@@ -46,8 +46,8 @@ def read_context(model: Model, ids: Sequence[int]) -> Generator[None]:
 def write_answer(
     model: Model, context: Sequence[int], answer: Said, old: OldText, is_done: Callable[[Said], bool]
 ) -> Generator[None]:
-    """Add to `answer` what the model says after `context`, until it ends or `is_done`, which is asked after each token;
-    yields after each pass. `old`: drafts, which follow what is said."""
+    """Continue `answer` after `context` until it ends or `is_done`, which is called after each token; yields after each
+    pass. `old`: the source of drafts, which follows the answer."""
     assert model.causal is not None
     head = model.causal
     greedy = Greedy(head, answer, is_done)

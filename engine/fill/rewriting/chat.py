@@ -1,5 +1,4 @@
-"""Answers to messages, as OpenAI's clients send them. What a message says already is drafted: most answers about code
-repeat much of it."""
+"""Answers to messages, as OpenAI's clients send them. The messages are drafts: most answers about code repeat them."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from engine.models.base import Model
 from engine.models.checkpoints.coders import CODERS
 
 _TOKEN_CHARS = 16
-"""Of one token, at the most, in text that is worth reading; longer messages are not even cut into tokens."""
+"""Most characters of a token in a sensible message; longer messages are refused before they are tokenized."""
 
 
 def chat(model: Model, request: FillRequest, clock: Clock = time.perf_counter) -> Filling:
@@ -53,7 +52,7 @@ def chat(model: Model, request: FillRequest, clock: Clock = time.perf_counter) -
 
 
 def _context(model: Model, request: FillRequest, limit: int) -> tuple[int, ...]:
-    """Raises BadInput for a model that answers nobody, and for what is none or too much to be answered."""
+    """Raises BadInput for a model that answers no messages, and for too few or too many."""
     if not follows_instructions(model) or model.chat is None:
         coder = next(iter(CODERS))
         raise BadInput(
@@ -71,7 +70,7 @@ def _context(model: Model, request: FillRequest, limit: int) -> tuple[int, ...]:
 
 
 def _until(model: Model, stop: Sequence[str], most: int) -> Callable[[Said], bool]:
-    """Whether an answer has `most` tokens, or one of these texts in it."""
+    """A function: whether an answer has `most` tokens, or one of these texts in it."""
     # A character may be several tokens, and what ends a text may belong to the next one.
     tail = 4 * max(map(len, stop), default=0) + 4
 
@@ -85,7 +84,7 @@ def _until(model: Model, stop: Sequence[str], most: int) -> Callable[[Said], boo
 
 
 def _ends(model: Model, ids: Sequence[int]) -> list[int]:
-    """Where each token ends in the text; those that end within a character with the one that ends it."""
+    """Where each token ends in the text; a token that ends within a character ends where that does."""
     data = [model.vocabulary.bytes[token] for token in ids]
     whole = b"".join(data)
     return [len(whole[:end].decode(errors="ignore")) for end in accumulate(map(len, data))]

@@ -14,9 +14,9 @@ from engine.fill.rewriting.removal import removes
 from engine.fill.rewriting.surroundings import surroundings
 
 IMPROVE = "Improve this code without changing what it does."
-"""Where nobody says what to do."""
+"""The instruction if the user gives none."""
 APART = "\n...\n"
-"""Stands for lines that the model is not told."""
+"""Stands for lines that are left out."""
 _SYSTEM = "You rewrite selected code as you are told, and change nothing else."
 _HEARD = "I have read them."
 _PROSE = re.compile(
@@ -37,7 +37,7 @@ _OPENED = re.compile(r"\A(?:\s*`{3,}\S*\n)?\s*")
 _OPENING = re.compile(r"^[ \t]*`{3,}([^`\n]*)\n", re.MULTILINE)
 _COLONS = (":", "：")
 _COMMANDS = {"sh", "bash", "shell", "console", "text", "plaintext", "output"}
-"""Fences after prose that rather say what to do with the code than hold it."""
+"""Tags of fences after prose that usually hold commands about the code, not the code."""
 _CLOSERS = re.compile(r"[)\]};,\s]+")
 
 
@@ -49,15 +49,15 @@ class Conversation:
     old: str
     """The selection as the model sees it: lines, without their common indentation."""
     told: str
-    """What it sees of the lines around that; may be empty."""
+    """The surrounding lines that the model sees; may be empty."""
     opening: str
     closing: str
-    """A line that ends the answer."""
+    """The line that ends the answer."""
 
 
 def conversation(request: FillRequest) -> Conversation:
-    """What the file says is a turn of its own, as a small model would say it again; the instruction comes last, so that
-    another one for the same selection reads little."""
+    """The messages of a rewrite. The file's lines are a turn of their own, or a small model would repeat them. The
+    instruction comes last, so that another one for the same selection reads few tokens."""
     indent = indent_of(request)
     old = without_indent(indent + request.old, indent)
     # Markdown may get code.
@@ -80,8 +80,8 @@ def conversation(request: FillRequest) -> Conversation:
 
 
 def answered(request: FillRequest, said: str, closing: str) -> str | None:
-    """The part of an answer that replaces `old`; None where it is no answer. It is empty where removal is asked for and
-    the model says nothing. `said` begins after the opening."""
+    """The part of an answer that replaces `old`; None: it is no answer. It is empty if removal is requested and the
+    model writes nothing. `said` begins after the opening."""
     code_on = without_prose(request, said)
     code = _in_fences(request, code_on, closing)
     if not code.strip():
@@ -119,7 +119,7 @@ def is_whole(request: FillRequest, said: str, closing: str) -> bool:
 
 
 def _in_fences(request: FillRequest, said: str, closing: str) -> str:
-    """What is said before the closing line, or before another fence where nothing else ends it."""
+    """The text before the closing line, or before another fence if there is none."""
     lines = f"\n{said}\n".partition(f"{closing}\n")[0].strip("\n").rstrip().split("\n")
     if len(lines) > 1 and _FENCE.fullmatch(lines[0]) and not _FENCE.match(request.old):
         lines = lines[1:]
@@ -130,7 +130,7 @@ def _in_fences(request: FillRequest, said: str, closing: str) -> str:
 
 
 def _is_prose(request: FillRequest, code: str) -> bool:
-    """Whether an answer is a refusal, or speaks of code, and the selection did not."""
+    """Whether an answer is a refusal or speaks about code, unlike the selection."""
     # What stands within a line may be text in code.
     in_line = bool(request.prefix.rpartition("\n")[2].strip())
     told = [_REFUSAL] if in_line or request.language in _PROSE_LANGUAGES else [_REFUSAL, _PROSE]
@@ -138,14 +138,15 @@ def _is_prose(request: FillRequest, code: str) -> bool:
 
 
 def says_told(talk: Conversation, said: str) -> bool:
-    """Whether an answer, which may be unfinished, begins with a line around the selection instead of with its first."""
+    """Whether an answer, which may be unfinished, begins with a surrounding line instead of the first line of the
+    selection."""
     begun = said.strip("\n").partition("\n")[0].strip()
     told = any(line.startswith(begun) for line in _full(talk.told))
     return bool(begun) and told and not talk.old.strip().startswith(begun)
 
 
 def from_selection(talk: Conversation, said: str) -> str:
-    """An unfinished answer from the selection's first line on; empty where it is not that far."""
+    """An unfinished answer from the selection's first line on; empty if it has not come to that."""
     if not says_told(talk, said):
         return said
     lines, first = said.split("\n"), talk.old.strip().partition("\n")[0].rstrip()
@@ -161,7 +162,7 @@ def shown(request: FillRequest, said: str) -> str:
 
 
 def indent_of(request: FillRequest) -> str:
-    """The white space that the selection's first line begins with; none where the selection begins in a line."""
+    """The indentation of the selection's first line; empty if the selection begins within a line."""
     line = request.prefix[request.prefix.rfind("\n") + 1 :]
     return line if not line.strip() else ""
 
@@ -175,7 +176,7 @@ def with_indent(text: str, indent: str) -> str:
 
 
 def _without_surroundings(request: FillRequest, code: str) -> str:
-    """An answer without the lines around the selection that it may say again."""
+    """An answer without surrounding lines that it may repeat."""
     lines, old = code.split("\n"), _full(request.old)
     before, after = _full(request.prefix), _full(request.suffix)
     start = _overlap(before, _full(code))
@@ -189,30 +190,31 @@ def _without_surroundings(request: FillRequest, code: str) -> str:
 
 
 def is_around(request: FillRequest, code: str) -> bool:
-    """Whether it is nothing but the lines before the selection, or those after it."""
+    """Whether it is nothing but lines before the selection, or lines after it."""
     lines = _full(code)
     around = _overlap(_full(request.prefix), lines), _overlap(lines, _full(request.suffix))
     return bool(lines) and len(lines) in around and not set(lines) & set(_full(request.old))
 
 
 def _full(text: str) -> list[str]:
-    """The lines with something on them, without their indentation."""
+    """The lines that are not blank, without their indentation."""
     return [line.strip() for line in text.split("\n") if line.strip()]
 
 
 def _line_of(lines: list[str], full: int) -> int:
-    """Which line the next one is, after so many with something on them."""
+    """The number of the line after so many that are not blank."""
     places = [at for at, line in enumerate(lines) if line.strip()]
     return places[full] if full < len(places) else len(lines)
 
 
 def _overlap(left: list[str], right: list[str]) -> int:
-    """How many of the first lines on the right are the last on the left, if they say enough to be no accident."""
+    """The number of first lines on the right that are the last on the left, if they are too distinct for an
+    accident."""
     return next((count for count in overlaps(left, right) if any(len(line) > 3 for line in right[:count])), 0)
 
 
 def _closers_of_others(old: str, said: list[str], after: list[str]) -> int:
-    """How many of the last lines close what was opened before the selection, and is closed after it."""
+    """The number of last lines that close what was opened before the selection and is closed after it."""
     count = next((at for at, line in enumerate(reversed(said)) if not _CLOSERS.fullmatch(line)), 0)
     for end in overlaps(said[len(said) - count :], after):
         if _balance("\n".join(said[:-end])) == _balance(old):
@@ -225,7 +227,7 @@ def _balance(text: str) -> int:
 
 
 def _without_rest_of_lines(request: FillRequest, new: str) -> str:
-    """Without what stands beside the selection in its first and last line, and is said again."""
+    """An answer without repeats of what stands beside the selection in its first and last line."""
     before = request.prefix[request.prefix.rfind("\n") + 1 :].lstrip()
     after = request.suffix.partition("\n")[0].rstrip()
     starts = [len(before)] if new.startswith(before) and not request.old.startswith(before) else []
@@ -246,7 +248,7 @@ def _in_tabs(lines: list[str]) -> list[str]:
 
 
 def _as_it_was(request: FillRequest, indent: str, lines: list[str]) -> str:
-    """The answer's lines, indented; those that the model saw so, but for white space at their ends, as they were."""
+    """The answer's lines, indented; lines that equal old ones except for trailing white space are the old ones."""
     old = indent + request.old
     before, seen = old.split("\n"), without_indent(old, indent).split("\n")
     after = with_indent("\n".join(lines), indent).split("\n")

@@ -1,7 +1,7 @@
-"""A selection rewritten by a model that follows instructions: it answers with code, the old text is its draft.
+"""A selection rewritten by a model that follows instructions: it answers with code, and the old text is its draft.
 
-What is checked: that the answer is code and no prose, adds no syntax problem, and loses no name that the file uses
-elsewhere. Where the first answer fails, or is the old text, the likeliest other ways are tried.
+The answer must be code and not prose, add no syntax problem, and keep the names that the file uses elsewhere. If the
+first answer fails, or is the old text, the likeliest other answers are written.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from engine.models.base import Model
 from engine.syntax.languages import language_of
 
 _TRIES = 4
-"""Answers that are written at the most, where some are not fit to be offered."""
+"""Most answers that are written while some may not be offered."""
 _DOUBTFUL_TRIES = 2
-"""And after one that there are doubts about."""
+"""Most further answers after one with doubts."""
 _UNLIKELY = -5.0
-"""Log-probability."""
+"""Log-probability below which no further answer is tried once there is one to offer."""
 _GROWTH, _ROOM = 1.5, 256
-"""Tokens of an answer at the most: times those of the old text, and more."""
+"""Most tokens of an answer: the old text times _GROWTH, plus _ROOM."""
 
 
 class _Rewrite:
-    """What all answers to one request share."""
+    """The state that all answers to one request share."""
 
     def __init__(self, model: Model, request: FillRequest, clock: Clock) -> None:
         assert model.causal is not None
@@ -68,19 +68,19 @@ class _Rewrite:
         self.forwards = 0
 
     def draft(self, text: str, settled: int = 0) -> Draft:
-        """`text` takes the place of `old`; its first `settled` characters are said."""
+        """`text` in the place of `old`; its first `settled` characters are final."""
         settled = len(self.before) + min(settled, len(text)) if settled else 0
         return Draft(step=self.forwards, text=self.before + text + self.after, settled=settled)
 
     def placed(self, text: str) -> str:
-        """`text`, in the place of `old`, with the blank ends of the selection."""
+        """`text` between the blank ends of the selection."""
         if not text:
             request, lead = self.request, len(self.request.prefix) - len(self.before)
             return emptied(request.prefix[:lead], self.before + self.after, request.suffix[len(self.after) :])
         return self.before + text + self.after
 
     def answer(self, said: Said) -> str | None:
-        """What takes the place of `old`; None where it is no answer, or not all of one."""
+        """The text that replaces `old`; None if it is no answer, or an incomplete one."""
         if said.end is None:
             return None
         text = self.model.detokenize(said.ids)
@@ -92,7 +92,7 @@ class _Rewrite:
         return new and with_kept(self.request.old, new, self.request.keep)
 
     def from_selection(self, said: Said) -> Said | None:
-        """The beginning of another answer, which starts as the selection does; None where that one did so."""
+        """The beginning of another answer, which starts like the selection; None if this one did."""
         same = next((at for at, pair in enumerate(zip(said.ids, self.old, strict=False)) if len({*pair}) > 1), None)
         if same is None or not says_told(self.talk, self.model.detokenize(said.ids)):
             return None
@@ -102,7 +102,7 @@ class _Rewrite:
         return instead
 
     def is_done(self, said: Said) -> bool:
-        """Whether nothing more is to be written; what has become too long is no answer."""
+        """Whether the answer ends here; one that has become too long is none."""
         if self.talk.closing in self.model.detokenize(said.ids[-4 - len(self.talk.closing) :]) and is_whole(
             self.request, self.model.detokenize(said.ids), self.talk.closing
         ):
@@ -111,8 +111,8 @@ class _Rewrite:
 
 
 def _without_blank_ends(request: FillRequest) -> tuple[FillRequest, str, str]:
-    """The request to rewrite what is between the blank ends of a selection, and these: what they are stays, though they
-    hold the first line's indentation or the last line's end."""
+    """The request without the blank ends of the selection, and these. They stay, with the first line's indentation and
+    the last line's end."""
     old = request.old.strip()
     before, _, after = request.old.partition(old)
     keep = tuple((max(start - len(before), 0), max(end - len(before), 0)) for start, end in request.keep)
@@ -150,7 +150,7 @@ def instructed(model: Model, request: FillRequest, clock: Clock = time.perf_coun
 
 
 def _removed(work: _Rewrite) -> Work[list[Candidate]]:
-    """Nothing but what is kept, where the instruction asks for no more, and the file allows it."""
+    """The kept spans alone, if the instruction requests no more than removal and the file allows it."""
     if not removes_all(work.request.instruction):
         return []
     text = kept_alone(work.request)
@@ -159,7 +159,7 @@ def _removed(work: _Rewrite) -> Work[list[Candidate]]:
 
 
 def _preview(work: _Rewrite) -> Generator[Draft]:
-    """What most likely changes first, which then is a part of the draft."""
+    """A preview of the likeliest first change, which then is a draft."""
     talk = work.talk
     passes = previewed(work.model, work.context, talk.old, talk.closing, work.request.instruction)
     for number, (text, met) in enumerate(passes):
@@ -174,8 +174,8 @@ def _preview(work: _Rewrite) -> Generator[Draft]:
 
 
 def _candidates(work: _Rewrite) -> Work[list[Candidate]]:
-    """Those that may stand, best first: what raises no doubt, then what is likelier. The old text alone where the model
-    says nothing else."""
+    """Answers that may be offered, best first: without doubts, then by likelihood. The old text alone if the model
+    writes nothing else."""
     found, refused, said = dict[str, tuple[int, Candidate]](), set[str](), list[Said]()
     begun: Said | None = Said()
     tries = max(_TRIES, 2 * work.request.n)
@@ -209,7 +209,7 @@ def _candidates(work: _Rewrite) -> Work[list[Candidate]]:
 
 
 def _syntax(work: _Rewrite, text: str) -> Work[Syntax | None]:
-    """Whether it adds no problem; None where it does, or where that is not known in time."""
+    """Whether it adds no problem; None if it adds one, or if time ran out."""
     if language_of(work.request.language) is None:
         return "unchecked"
     (found,) = yield from validated_fills(work.request, [text], work.deadline)
@@ -223,7 +223,7 @@ def _syntax(work: _Rewrite, text: str) -> Work[Syntax | None]:
 
 
 def _write(work: _Rewrite, said: Said) -> Generator[Draft]:
-    """Add to `said` what the model says, up to the answer's end; yields what there is after each pass."""
+    """Continue `said` up to the end of the answer; yields the text after each pass."""
     old = OldText(work.old, work.told)
     work.deadline.step_begins()
     for number, _ in enumerate(write_answer(work.model, work.context, said, old, work.is_done)):
@@ -234,7 +234,7 @@ def _write(work: _Rewrite, said: Said) -> Generator[Draft]:
 
 
 def _draft(work: _Rewrite, said: Said, old: OldText) -> Draft:
-    """What is written, and what is left of the old text, as far as that is known."""
+    """The text so far, and the rest of the old text as far as it is known."""
     code = without_prose(work.request, work.model.detokenize(said.ids))
     written = from_selection(work.talk, code.partition(work.talk.closing)[0])
     if not written:

@@ -24,13 +24,13 @@ _PARAMETER = re.compile(r"(?:^|,)\s*\**(\w+)")
 _RENAMES = re.compile(r"\brenam(e|es|ed|ing)\b|\bumbenenn", re.IGNORECASE)
 _RENAMED = re.compile(r"\b([^\W\d]\w*)[`'\"]?\s+(?:to|as|into|in|zu|->|=>)\s+[`'\"]?([^\W\d]\w*)")
 _NAMED = re.compile(r"`([^\W\d]\w*)`|\b(\w*[a-z0-9]_\w+|[A-Z]+_\w+|[a-z]+[A-Z]\w*)\b")
-"""Names that an instruction can't be about without meaning code."""
+"""Words of an instruction that can only mean code."""
 _SET = re.compile(r"^\s*(?:(?:const|let|var|mut)\s+)*([^\W\d]\w*)\s*(?::[^=\n]+)?:?=(?!=)", re.MULTILINE)
 _RETURNING = {"python", "go", "javascript", "typescript", "javascriptreact", "typescriptreact", "java", "c", "cpp"}
 _COMMENT = re.compile(r"\s*(#(?!\s*(define|include|pragma|undef|el|end|if)|!?\[|[^\W\d]\w*\s*[=;(])|//|--\s)")
-"""Begins a line that is no code in most languages; `#define`, `#[derive]` and `#private = 1` are."""
+"""A comment line in most languages; `#define`, `#[derive]` and `#private = 1` are code."""
 _SLASHED_COMMENT = re.compile(r"\s*(//|--\s)")
-"""The same where `#` begins directives, selectors, headings or private fields."""
+"""A comment line in languages where `#` begins directives, selectors, headings or private fields."""
 _HASH_IS_CODE = {
     *("c", "cpp", "csharp", "css", "fsharp", "html", "java", "javascript", "javascriptreact", "less", "markdown"),
     *("objective-c", "rust", "scss", "swift", "typescript", "typescriptreact"),
@@ -40,7 +40,7 @@ _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 def lost_names(request: FillRequest, new: str) -> list[str]:
-    """Names that `old` defines, the file uses elsewhere, and `new` lacks, unless the instruction speaks of them."""
+    """Names that `old` defines, the file uses elsewhere, and `new` lacks; not those that the instruction mentions."""
     rest, code = f"{request.prefix}\n{request.suffix}", _code(request, new)
     defined = dict.fromkeys(_DEFINITION.findall(request.old))
     names = [name for name in defined if _stands_in(name, rest) and not _stands_in(name, code)]
@@ -48,11 +48,10 @@ def lost_names(request: FillRequest, new: str) -> list[str]:
 
 
 def doubts(request: FillRequest, new: str) -> list[str]:
-    """What makes a rewrite less likely to be meant, though nothing in the file forbids it: definitions that other files
-    may use get another name, or are there twice, what comes after the selection uses a variable that is set no more,
-    nothing is returned any more, names are used that mean nothing, names that the instruction gives are not there,
-    code is only spoken of, lines beside the selection are there twice. Sentences; where all goes, as was asked for,
-    only of variables."""
+    """Sentences that say why a rewrite is unlikely to be meant, though the file does not forbid it: it renames or
+    repeats definitions that other files may use, unsets a variable that later code uses, returns nothing any more, uses
+    unknown names, lacks names of the instruction, only talks about code, or repeats lines beside the selection. After a
+    requested removal only variables count."""
     code = _code(request, new)
     gone = [name for name in dict.fromkeys(_DEFINITION.findall(request.old)) if not _stands_in(name, code)]
     rest = _rest_of_block(request)
@@ -79,7 +78,7 @@ def doubts(request: FillRequest, new: str) -> list[str]:
 
 
 def _code(request: FillRequest, text: str) -> str:
-    """Without lines that are comments."""
+    """Lines that are not comments."""
     comment = _SLASHED_COMMENT if request.language in _HASH_IS_CODE else _COMMENT
     return "\n".join(line for line in text.split("\n") if not comment.match(line)).strip()
 
@@ -90,12 +89,12 @@ def _defined_again(request: FillRequest, new: str) -> list[str]:
 
 
 def _is_doubtful_import(request: FillRequest, line: str) -> bool:
-    """Whether a line brings in what was not there, in a language where nobody looks whether there is such a thing."""
+    """Whether a line imports something new, in a language in which nothing checks that it exists."""
     return request.language != "python" and is_import(line) and line.strip() not in request.old
 
 
 def _missing_names(request: FillRequest, new: str) -> list[str]:
-    """Names that the instruction gives to what is there, or speaks of, and that are not in `new`."""
+    """Names that the instruction introduces or mentions, and `new` lacks."""
     if pairs := _renamed(request):
         return [other for one, other in pairs if _stands_in(one, new) or not _stands_in(other, new)]
     said = dict.fromkeys(one or other for one, other in _NAMED.findall(request.instruction))
@@ -103,7 +102,7 @@ def _missing_names(request: FillRequest, new: str) -> list[str]:
 
 
 def _rest_of_block(request: FillRequest) -> str:
-    """What follows the selection as far as it is indented as much."""
+    """The lines after the selection that are indented at least as much."""
     line = request.prefix[request.prefix.rfind("\n") + 1 :] + request.old.partition("\n")[0]
     indent, kept = indentation(line), list[str]()
     for each in request.suffix.split("\n")[1:]:
@@ -114,7 +113,7 @@ def _rest_of_block(request: FillRequest) -> str:
 
 
 def _unknown_names(request: FillRequest, new: str) -> list[str]:
-    """Names that Python would not find; only such as stand nowhere in the file."""
+    """Names that Python would not find and that stand nowhere in the file."""
     if request.language != "python":
         return []
     try:
@@ -153,14 +152,14 @@ def _lost_keywords(request: FillRequest, new: str, rest: str) -> list[str]:
 
 
 def _is_told(name: str, request: FillRequest) -> bool:
-    """Whether the instruction speaks of a name; of any, where it asks for new names and does not say of what."""
+    """Whether the instruction mentions a name; any name, if it asks for new names without saying which."""
     if _stands_in(name, request.instruction):
         return True
     return bool(_RENAMES.search(request.instruction)) and not _renamed(request)
 
 
 def _renamed(request: FillRequest) -> list[tuple[str, str]]:
-    """What the instruction gives another name, and which."""
+    """The names that the instruction renames."""
     if not _RENAMES.search(request.instruction):
         return []
     return [(one, other) for one, other in _RENAMED.findall(request.instruction) if _stands_in(one, request.old)]
@@ -171,8 +170,8 @@ def _stands_in(name: str, text: str) -> bool:
 
 
 def kept_alone(request: FillRequest) -> str | None:
-    """What takes the place of `old` where all goes but the kept spans; None where that has lines which are indented by
-    less than its first one was, or no text."""
+    """The kept spans that replace `old` when everything else goes; None if there are none, or if they have lines that
+    are indented less than the first."""
     old, indent = request.old, indent_of(request)
     stays = sorted({at for low, high in request.keep for at in range(low, min(high, len(old)))})
     text = "".join(old[at] for at in stays)

@@ -1,8 +1,8 @@
-"""Drafts out of the text that is rewritten: most of a rewrite is what stood there already.
+"""Drafts from the text that is rewritten: most of a rewrite is old text.
 
-Where the model says something else, the old text is found again, wherever the last tokens stand in it; a few tokens
-may have been replaced. What was replaced once is drafted as replaced. The same goes for the lines around it, which an
-answer may begin or end with.
+Where the model departs from it, the old text is found again wherever the last tokens stand in it; a few tokens may have
+been replaced. A replacement that was seen once is drafted at later places. The same goes for the surrounding lines,
+which an answer may begin or end with.
 """
 
 from __future__ import annotations
@@ -15,43 +15,44 @@ from engine.fill.ngrams import NGrams
 
 _SYNC, _JUST_MET = 0.97, 0.85
 _LONG_SYNC = 0.995
-"""How likely the next token is the old one, in step with it."""
+"""Probability of the next old token: while the answer follows the old text, just after the texts have met again, and
+after a long run."""
 _AGAIN = 0.9
 _REPLACED = 0.17
-"""How likely the old text goes on after as many of its tokens as were written anew; counted in 32 rewrites."""
+"""Probability that the old text goes on after a replacement of as many tokens; counted in 32 rewrites."""
 _OF_SEEN = 0.8
-"""What n-grams say of the next token counts this much: a rewrite says more that is new than a gap does."""
+"""Factor on the probabilities of n-grams: a rewrite has more new text than a gap."""
 MET = 3
-"""Tokens in a row by which the texts have met again, and most tokens that are taken for one that was replaced."""
+"""Equal tokens in a row after which the texts have met again, and the most tokens that one replacement may replace."""
 _BACK = 6
-"""The same, where that is before what is dealt with: they met in the wrong place, or the answer repeats itself."""
+"""Equal tokens needed to meet at an earlier place: the last meeting was wrong, or the answer repeats itself."""
 _MOST_ROWS = 64
-"""Tokens that are drafted at the most, where as many were the old ones before: so many cost little more than a third of
-what they cost in passes of 16."""
+"""Most tokens of a draft, after as many equal ones: one such pass costs little more than a third of passes of 16."""
 _LONG = 12
-"""Tokens in a row than which more say no more; after so many nothing before them is looked at any more."""
+"""Equal tokens in a row that count at most; tokens before them are not looked at."""
 
 
 class OldText:
-    """Follows what is written through the old text's tokens."""
+    """Follows an answer through the tokens of the old text."""
 
     def __init__(self, ids: Sequence[int], around: Sequence[int] = ()) -> None:
-        """`ids`: the old text's, and those that end the answer; `around`: of what the model was told around it."""
+        """`ids`: tokens of the old text, and those that end the answer; `around`: tokens of the surrounding lines that
+        the model saw."""
         self._ids = list(ids)
         self._around = OldText(around) if around else None
         self._places: defaultdict[int, list[int]] = defaultdict(list)
         for at, token in enumerate(self._ids):
             self._places[token].append(at)
         self.at = 0
-        """How much of the old text is dealt with."""
+        """Tokens of the old text that the answer has passed."""
         self._low = 0
-        """The same, if what met lately met in the wrong place."""
+        """The same, if the last meeting was at the wrong place."""
         self._steps = _LONG
-        """Tokens in step since then."""
+        """Equal tokens since the texts met."""
         self._apart: list[int] = []
-        """Written since the texts parted."""
+        """Tokens written since the texts parted."""
         self._runs: dict[int, int] = {}
-        """The places that the last tokens lead to, and how many of them do."""
+        """The places that the last tokens lead to, with the number of these tokens."""
         self._replaced: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     @property
@@ -61,19 +62,19 @@ class OldText:
 
     @property
     def left(self) -> list[int]:
-        """Of the old text, what is not dealt with."""
+        """The rest of the old text."""
         return self._ids[self.at :]
 
     @property
     def rows(self) -> int:
-        """Rows that the next pass is worth."""
+        """The number of rows that the next pass is worth."""
         if self._apart:
             return ROWS if self._around is None else self._around.rows
         return max(ROWS, min(self._steps, _MOST_ROWS))
 
     @property
     def sure(self) -> float:
-        """The largest probability that a draft's next token can have."""
+        """Highest probability of a draft's next token."""
         return _LONG_SYNC if self.rows > ROWS else _SYNC
 
     def write(self, tokens: Sequence[int]) -> None:
@@ -104,8 +105,8 @@ class OldText:
         self.at, self._apart, self._steps = at, [], 0
 
     def following(self, seen: NGrams, ends: Set[int] = frozenset()) -> Following:
-        """What may come next: from the old text, and where the texts are apart also what followed the same tokens in
-        what is `seen`, the context and what is written, but `ends`."""
+        """Next tokens by the old text; where the texts have parted, also by the n-grams `seen` in the context and the
+        answer, except for `ends`."""
         drafts = of_drafts(self.drafts())
         if self.together:
             return drafts
@@ -133,7 +134,7 @@ class OldText:
         return [TokenDraft(ids=replaced, likely=_REPLACED), *self._drafts_around()]
 
     def _drafts_around(self) -> list[TokenDraft]:
-        """Where nothing is written yet, or the last of it is of the surroundings."""
+        """Drafts from the surrounding lines, at the beginning of an answer or after such lines."""
         around = self._around
         if around is None or len(around._apart) >= _BACK:
             return []
@@ -142,7 +143,7 @@ class OldText:
         return [] if around._apart else [TokenDraft(ids=around._ids[:ROWS], likely=_REPLACED)]
 
     def _again(self, ahead: Sequence[int]) -> Iterator[TokenDraft]:
-        """With what was replaced before replaced here."""
+        """A draft in which earlier replacements are repeated."""
         for was, becomes in self._replaced.items():
             for at in range(len(ahead) - len(was) + 1):
                 if tuple(ahead[at : at + len(was)]) == was:

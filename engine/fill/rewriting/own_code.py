@@ -1,4 +1,4 @@
-"""The part of an answer that is the selection's own: small models repeat the lines around it, or go on."""
+"""The part of an answer that belongs to the selection: small models repeat the lines around it, or go on after it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 def own_code(request: FillRequest, code: str) -> str:
-    """`code` without definitions and imports that stand outside of the selection, and out of what it lies in; all of it
-    where nothing would be left."""
+    """`code` without definitions and imports from outside the selection, taken out of the code around it; all of it if
+    nothing would be left."""
     prefix, old, suffix = request.prefix, request.old, request.suffix
     before = prefix.split("\n")[:-1]
     indent = indentation(prefix[prefix.rfind("\n") + 1 :] + old.partition("\n")[0])
@@ -43,7 +43,7 @@ def _own(lines: Sequence[str], outside: set[str], around: set[str], imports: set
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
-    """What begins at the least indentation, each with what belongs to it before, and blank lines after."""
+    """Blocks at the least indentation, with the lines before that belong to each, and blank lines after."""
     least = min((indentation(line) for line in lines if line.strip()), default=0)
     block, begun = list[str](), False
     for line in lines:
@@ -67,7 +67,7 @@ def _inside(block: Sequence[str], head: str) -> list[str]:
 
 
 def _useful(lines: Sequence[str], old: str) -> Iterator[str]:
-    """Without new imports of what nothing then uses."""
+    """Code without new imports that it does not use."""
     for at, line in enumerate(lines):
         if is_import(line) and line.strip() not in old:
             bound = _WORD.findall(line)[-1:]

@@ -1,8 +1,8 @@
-"""What a long selection changes first, before all that stands above it is checked.
+"""A preview of the first change in a long selection, before the text above it is checked.
 
-The line that the instruction most likely speaks of is found by its words. The model goes on from a few lines above it,
-as if it had said these; what it then says otherwise is shown, and is the draft of the answer, which is written from its
-beginning all the same.
+The line that the instruction most likely means is found by its words. The model continues from a few lines above it, as
+if it had written these; what it changes is shown and becomes a draft of the answer, which is still written from its
+beginning.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from engine.fill.rewriting.surroundings import block_lines
 from engine.models.base import Model
 
 FROM = 400
-"""Tokens of a selection from which on it is worth its time: less is soon checked."""
+"""Least tokens of a selection that gets a preview: shorter ones are soon checked."""
 _ABOVE = 8
-"""Lines that the model goes on from."""
+"""Lines above the likeliest one that the model continues from."""
 _BELOW = 3
 """Lines after the likeliest one in which a change may begin."""
 _MOST = 96
-"""Tokens that are written at the most, before those of the old text are met again."""
+"""Most tokens that are written before the old text is met again."""
 _NAMED, _DEFINED = 3.0, 2.0
-"""What a word that means code weighs, beside one that may be prose; and a line that defines it, beside one with it."""
+"""Weight of a word that means code, relative to one that may be prose; and of a line that defines it, relative to one
+that has it."""
 _WRITTEN_OUT = 4
-"""Letters of a word that says something, where nothing marks it as code."""
+"""Least letters of a word that counts without a mark that it is code."""
 _WORD = re.compile(r"[^\W_]\w*|_\w+")
 _QUOTED = re.compile(r"`([^`]+)`|\"([^\"]+)\"|'([^']+)'")
 _CODE = re.compile(r".*(\d|_|[a-z][A-Z])")
@@ -36,8 +37,8 @@ _DEFINES = re.compile(r"\b(?:def|class|fn|func|function|struct|enum|trait|interf
 
 
 def likeliest_line(lines: Sequence[str], instruction: str) -> int | None:
-    """Which of some lines an instruction most likely speaks of, and in what it defines by name; None where it has none
-    of their words."""
+    """The number of the line that an instruction most likely means, and the definition around it if named; None if no
+    line has its words."""
     quoted = {word for parts in _QUOTED.findall(instruction) for part in parts for word in _WORD.findall(part)}
     words = _WORD.findall(instruction)
     told = {word: _NAMED for word in words if word in quoted or _CODE.match(word)}
@@ -67,8 +68,8 @@ def previewed(
     model: Model, context: Sequence[int], old: str, closing: str, instruction: str
 ) -> Generator[tuple[str, bool]]:
     """Yields after each pass the selection as it may become, and whether the old text was met again after a change,
-    which ends it; the old text until a change is seen. Nothing for a short selection, and where no line is likely but
-    the first."""
+    which ends the preview. Before a change that is the old text. Nothing for a short selection, and if only the first
+    line is likely."""
     lines = old.split("\n")
     at = likeliest_line(lines, instruction)
     if not at or len(model.tokenize(old)) < FROM:

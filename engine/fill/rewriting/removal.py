@@ -1,4 +1,4 @@
-"""Instructions that ask for removal, after which nothing may be left of a selection."""
+"""Instructions that request removal, after which a selection may be empty."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _ALL = re.compile(
 
 
 def removes(instruction: str) -> bool:
-    """Whether it asks for removal, so that an empty answer is one: in English, German, French, Spanish, Russian,
+    """Whether it requests removal, so that an empty answer is one: in English, German, French, Spanish, Russian,
     Chinese or Japanese."""
     return _REMOVES.search(instruction) is not None
 
 
 def removes_all(instruction: str) -> bool:
-    """Whether it asks for removal of whatever is selected, and of nothing in particular: no model need be asked."""
+    """Whether it requests removal of the whole selection, which needs no model."""
     return _ALL.fullmatch(instruction) is not None

@@ -1,5 +1,5 @@
-"""What of a file a model is told about a selection: what its names mean, and the function that it is a part of. All of
-the lines around it would cost time to read, and a small model says them again."""
+"""The parts of a file that a model sees beside a selection: definitions of its names, and the function around it. All
+lines around it would take time to read, and a small model repeats them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from engine.common.request import FillRequest
 from engine.syntax.brackets import indentation
 
 _BEFORE, _AFTER = 1500, 600
-"""Characters at the most."""
+"""Most characters before the selection, and after it."""
 _BLOCK_LINES = 16
-"""A longer class or struct is told by its first line."""
+"""A longer class or struct is shown by its first line."""
 _WORD = re.compile(r"[^\W\d]\w*")
 _IMPORT = re.compile(r"^\s*(import\b|from\b.*\bimport\b|use\b|#include\b|using\b|(const|let|var)\b.*\brequire\()")
 _TYPE = re.compile(r"^\s*(?:[\w()]+\s+)*?(?:class|struct|interface|enum|trait|type|impl|mod|namespace|protocol)\b")
@@ -32,7 +32,7 @@ _CLOSERS = re.compile(r"^\s*[)\]}]")
 
 
 def surroundings(request: FillRequest) -> tuple[str, str]:
-    """What comes before the selection, and what after it: whole lines of the file, in its order."""
+    """Whole lines of the file in order: those before the selection, and those after it."""
     prefix, suffix = request.prefix, request.suffix
     before, after = prefix.split("\n")[:-1], suffix.split("\n")[1:]
     first_line = prefix[prefix.rfind("\n") + 1 :]
@@ -49,7 +49,7 @@ def surroundings(request: FillRequest) -> tuple[str, str]:
 
 
 def enclosing(lines: Sequence[str], indent: int) -> list[int]:
-    """The lines that open what a place after all of them lies in, the outermost first."""
+    """The opening lines of the blocks around the end of these lines, the outermost first."""
     found: list[int] = []
     for at in range(len(lines) - 1, -1, -1):
         line = lines[at]
@@ -60,12 +60,12 @@ def enclosing(lines: Sequence[str], indent: int) -> list[int]:
 
 
 def is_import(line: str) -> bool:
-    """Whether a line brings in names of other modules."""
+    """Whether a line imports names."""
     return _IMPORT.match(line) is not None
 
 
 def defined_name(line: str) -> str:
-    """What a line defines: a function or type by its name, an implementation by all that it says; empty: nothing."""
+    """The name that a line defines; of an implementation the whole line; empty: none."""
     if _IMPLEMENTATION.match(line):
         return line.strip(" {")
     found = _GO_METHOD.match(line)
@@ -76,7 +76,7 @@ def defined_name(line: str) -> str:
 
 
 def _own_rest(lines: Sequence[str], indent: int) -> int:
-    """How many of the lines after a selection are of the function that it is a part of."""
+    """The number of lines after a selection that belong to its function."""
     for at, line in enumerate(lines):
         if line.strip() and indentation(line) <= indent:
             return at + bool(_CLOSERS.match(line))
@@ -84,7 +84,7 @@ def _own_rest(lines: Sequence[str], indent: int) -> int:
 
 
 def _named(lines: Sequence[str], words: set[str], places: Iterable[int], indent: int) -> Iterator[int]:
-    """The lines that say what a word means. `indent`: of the selection; what is beside it may be a field."""
+    """Lines that define a word. `indent`: the selection's; a line beside it may be a field."""
     for at in places:
         line = lines[at]
         if _IMPORT.match(line):
@@ -107,12 +107,12 @@ def _named(lines: Sequence[str], words: set[str], places: Iterable[int], indent:
 
 
 def block_lines(lines: Sequence[str]) -> int:
-    """How many lines belong to what the first of them opens."""
+    """The number of lines of the block that the first one opens."""
     return 1 + _own_rest(lines[1:], indentation(lines[0]))
 
 
 def _told(lines: Sequence[str], places: Sequence[int], room: int) -> str:
-    """The first of these lines that `room` characters hold, in the file's order."""
+    """The first of these lines that fit into `room` characters, in the file's order."""
     sizes = accumulate(len(lines[at]) + 1 for at in places)
     kept = [at for at, size in zip(places, sizes, strict=True) if size <= room]
     return "\n".join(lines[at] for at in sorted(kept)).strip("\n")

@@ -7,7 +7,7 @@ from tokenizers import Tokenizer
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.masked.description import Described
-from engine.models.prompts.window import cut_at_cursor
+from engine.models.prompts.text_window import cut_at_cursor
 from engine.models.tokenizer import PromptLayout, within
 from engine.models.vocabulary import Vocabulary
 

@@ -15,7 +15,7 @@ from engine.common.errors import ModelError
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.checkpoints.directory import Files, read_text
-from engine.models.prompts.window import CHARACTERS, cut_at_cursor
+from engine.models.prompts.text_window import CHARACTERS, cut_at_cursor
 from engine.models.tokenizer import PromptLayout, within
 from engine.models.vocabulary import Vocabulary
 

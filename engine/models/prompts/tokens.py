@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
 from engine.models.prompts.layout import EDIT_TOKENS, EOS, context_ids
-from engine.models.prompts.window import CHARACTERS
+from engine.models.prompts.text_window import CHARACTERS
 from engine.models.tokenizer import PromptLayout, within
 from engine.models.vocabulary import Vocabulary
 

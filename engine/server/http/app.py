@@ -33,7 +33,7 @@ _OPENAI = "/v1/"
 _AGAIN = {"retry-after": "1"}
 Events = AsyncGenerator[dict[str, Any]]
 AnswerForm = llamacpp.Infill | openai.Completion | openai.ChatCompletion
-"""How a client is answered."""
+"""The form of the answers to a client."""
 _POSTED = ("/infill", "/v1/completions", "/v1/chat/completions")
 _MODELS = ("/v1/models", "/models")
 PATHS = (*_POSTED, *_MODELS, *OPEN_TO_ALL, "/props", "/metrics")
@@ -50,7 +50,7 @@ class HttpApp:
         self.answered: dict[tuple[str, int], int] = {}
 
     def asgi(self) -> Starlette:
-        """All of it, without a gate."""
+        """The routes without the gate."""
         infill, completions, chat = _POSTED
         return Starlette(
             routes=[
@@ -117,7 +117,7 @@ class HttpApp:
 
 
 class EventStream(Response):
-    """Server-sent events, until `events` end; however that is, `replies` are closed with them."""
+    """Server-sent events, until `events` end; `replies` are closed with them in any case."""
 
     media_type = "text/event-stream"
 
@@ -159,7 +159,7 @@ def refusal(path: str, error: HttpError) -> Response:
 
 
 def _gap(body: CompletionBody) -> FillRequest:
-    """Between prompt and suffix, or where markers within the prompt say."""
+    """The prefix and suffix of a completion: between prompt and suffix, or at the markers within the prompt."""
     # A suffix that is sent, be it empty, is the other side: markers in the prompt are text like all of it.
     told = body.suffix is not None
     found = fim.Parsed(prefix=body.text, suffix=body.suffix or "") if told else fim.parsed(body.text)
@@ -208,7 +208,7 @@ async def _events(
 def _finished(
     message: EngineMessage, endings: Endings, wanted: FillRequest
 ) -> tuple[Filled | None, Sequence[Completed]]:
-    """What was computed, and at least one answer. Raises HttpError."""
+    """The result of a fill that has at least one answer. Raises HttpError."""
     if isinstance(message, FillReply):
         held = message.filled.candidates
         return message.filled, [completed(each, endings, wanted.max_tokens) for each in held] or [NOTHING]
@@ -220,8 +220,8 @@ def _finished(
 
 
 def _stands(wanted: FillRequest) -> bool:
-    """Whether what is settled in a draft is likely to be of the answer: what is checked against a grammar may be cut or
-    mended, and of several answers the first may be any."""
+    """Whether the settled part of a draft will likely stay: a grammar may cut or repair an answer, and the first of
+    several may be any."""
     return wanted.n == 1 and not wanted.language
 
 

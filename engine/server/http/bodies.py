@@ -23,12 +23,12 @@ Answers = Annotated[int, Meta(ge=1, le=32)]
 _MOST_TOKENS = 4096
 _MOST_MS = 1e9
 _TELLING_CHARS = 256
-"""Of the text after a gap."""
+"""Most characters of the text after a gap that an answer's end is compared with."""
 _MOST_STOPS = 64
 _MOST_CHARS = 1 << 20
-"""On either side of a gap: no model's context takes more, and what handles all of it holds up everybody."""
+"""Most characters on either side of a gap: no context holds more, and longer text holds up every client."""
 _LINE = 1 << 12
-"""Characters of a first line that may tell the language."""
+"""Most characters of a first line that may name the language."""
 _MOST_NAMED = 200
 _LANGUAGE = re.compile(r"\W*language:\s*([\w.+#-]+)\W*", re.IGNORECASE)
 """A comment that some clients put before a file, as their prompts have no other place for it."""
@@ -50,13 +50,13 @@ class HttpError(EngineError):
 
     @classmethod
     def of(cls, failed: Failed) -> HttpError:
-        """What became of a fill."""
+        """The error for a failed fill."""
         return cls(_STATUS.get(failed.code, 500), failed.message)
 
 
 class RequestBody(Struct, frozen=True, kw_only=True):
-    """What both protocols have. Fields that are not here (samplers, temperatures, caches) mean nothing to a diffusion
-    model and are ignored, whatever they hold."""
+    """Fields of both protocols. Other fields (samplers, temperatures, caches) mean nothing to a diffusion model and are
+    ignored, whatever they hold."""
 
     stream: bool | None = None
     stop: str | list[str] | None = None
@@ -68,7 +68,7 @@ class RequestBody(Struct, frozen=True, kw_only=True):
     seed: int | None = None
     n: Answers | None = None
     n_cmpl: Answers | None = None
-    """The same, as llama.cpp calls it."""
+    """llama.cpp's name of the same."""
     language: str | None = None
     """LSP language identifier; our own, for who can say it."""
 
@@ -78,7 +78,7 @@ class RequestBody(Struct, frozen=True, kw_only=True):
         return self._asked_tokens == 0
 
     def endings(self, request: FillRequest) -> Endings:
-        """What ends an answer to `request`."""
+        """Where an answer to `request` ends."""
         line_end = dominant_line_end(request.prefix + request.suffix)
         return Endings(
             stop=self._stop_words,
@@ -88,7 +88,8 @@ class RequestBody(Struct, frozen=True, kw_only=True):
         )
 
     def request(self, prefix: str, suffix: str, *, snippets: Sequence[Snippet] = (), path: str = "") -> FillRequest:
-        """The gap between the two; the language is told, or that of the file's name or what the first line says."""
+        """A request for the gap between the two texts. The language is given, or follows from the file's name or the
+        first line."""
         first_line = prefix[:_LINE].partition("\n")[0]
         named = _LANGUAGE.fullmatch(first_line[:_MOST_NAMED])
         tokens, usual = self._asked_tokens, FillRequest(prefix="", suffix="")
@@ -117,7 +118,7 @@ class RequestBody(Struct, frozen=True, kw_only=True):
 
     @property
     def _deadline_ms(self) -> float | None:
-        """The time that a client gives to the prompt and to the answer is one here: the fill divides it itself."""
+        """The deadline. A client's times for prompt and answer are added: the fill divides the sum itself."""
         if self.t_max_predict_ms is None or self.t_max_predict_ms <= 0:
             return None
         return min(self.t_max_predict_ms + max(self.t_max_prompt_ms or 0, 0), _MOST_MS)
@@ -220,7 +221,7 @@ class CompletionBody(OpenAIBody, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The prompt. Raises HttpError for none, several, or tokens."""
+        """The prompt. Raises HttpError if there is none, for several, and for token ids."""
         prompts: list[Any] = [self.prompt] if isinstance(self.prompt, str) else self.prompt
         if any(not isinstance(each, str) for each in prompts):
             raise HttpError(400, _TOKENS, "prompt")
@@ -230,7 +231,7 @@ class CompletionBody(OpenAIBody, frozen=True, kw_only=True):
 
 
 def _end(prefix: str) -> str:
-    """What is before a gap, from a line on where it is too long."""
+    """The end of the text before a gap, from a line on if it is too long."""
     if len(prefix) <= _MOST_CHARS:
         return prefix
     start = len(prefix) - _MOST_CHARS
@@ -238,7 +239,7 @@ def _end(prefix: str) -> str:
 
 
 def read_body(body: bytes, kind: type[A]) -> A:
-    """Raises HttpError where a body is none, or a field is missing or of the wrong type."""
+    """Raises HttpError if a body is invalid, or a field is missing or of the wrong type."""
     values = read_json(body)
     if values is UNREADABLE:
         raise HttpError(400, "The request body is not valid JSON.")

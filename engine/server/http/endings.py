@@ -1,4 +1,4 @@
-"""Where an answer ends for a client: stop words, indentation, and what of a draft can be sent already."""
+"""Where an answer ends for a client (stop words, indentation), and which part of a draft can be sent already."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from engine.common.sequences import common_head, overlaps
 
 StopType = Literal["eos", "limit", "word"]
 _TELLING = 256
-"""Characters of a stop word."""
+"""Most characters of a stop word that are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endings:
-    """What ends an answer early."""
+    """Conditions that end an answer early."""
 
     stop: tuple[str, ...] = ()
-    """It ends before the first of these."""
+    """Stop words: the answer ends before the first of them."""
     indent: int = 0
-    """Spaces and tabs that lines after the first begin with, or it ends before them; blank lines may have less."""
+    """Least indentation of lines after the first, in spaces and tabs: the answer ends before a line with less; blank
+    lines do not count."""
     line_end: str = "\n"
-    """Of the texts."""
+    """The line end of the texts."""
     follows: str = ""
-    """What the text after the gap begins with, but for blanks: no answer ends in it."""
+    """The beginning of the text after the gap, without leading blanks: no answer may end with it."""
 
     def cut(self, text: str) -> tuple[str, StopType, str]:
-        """A text up to its end, why it ends there, and the stop word."""
+        """A text up to its end, the reason of the end, and the stop word."""
         found = [(at, word) for word in self.stop if (at := text.find(self._written(word))) >= 0]
         at, word = min(found, default=(len(text), ""))
         outdented = self._outdented(text)
@@ -37,7 +38,7 @@ class Endings:
         return text[:at], "word" if word else "eos", word
 
     def ready(self, text: str) -> str:
-        """The part of an unfinished text that stays, whatever follows."""
+        """The part of an unfinished text that is final."""
         # Before the ending that is there, a longer word may have begun.
         held = max((_begun(self._written(word), text) for word in self.stop), default=0)
         held = max(held, _said_again(text, self.follows))
@@ -49,7 +50,7 @@ class Endings:
         return self.cut(text)[0][: len(text) - held]
 
     def _outdented(self, text: str) -> int:
-        """Where the line break is before the first line that is indented too little; the text's end without one."""
+        """The line break before the first line with too little indentation; without one the text's end."""
         at = text.find(self.line_end) if self.indent else -1
         while at >= 0:
             begin = at + len(self.line_end)
@@ -60,7 +61,7 @@ class Endings:
         return len(text)
 
     def _written(self, word: str) -> str:
-        """A stop word as a text would hold it."""
+        """A stop word with the text's line ends."""
         return with_line_ends(word, self.line_end)
 
 
@@ -100,7 +101,7 @@ def completed(candidate: Candidate, endings: Endings, max_tokens: int) -> Comple
 
 
 class Settling:
-    """Sends a fill's drafts from the left, as far as nothing has to be taken back."""
+    """Sends the drafts of a fill from the left, as far as they are final."""
 
     def __init__(self, endings: Endings) -> None:
         self._endings = endings
@@ -108,7 +109,7 @@ class Settling:
         self._sent = ""
 
     def more(self, draft: Draft) -> str:
-        """The text that a draft adds: it must be settled, and have been settled in the draft before."""
+        """The text that a draft adds: it must be settled in this draft and in the one before."""
         settled = with_line_ends(draft.text[: draft.settled], self._endings.line_end)
         stands, self._before = settled[: common_head(self._before, settled)], settled
         ready = self._endings.ready(stands)
@@ -127,15 +128,15 @@ class Settling:
 
 
 def _said_again(text: str, follows: str) -> int:
-    """How much of a text's end may be what follows it."""
+    """The length of the end of a text that may repeat the text after the gap."""
     said = text.rstrip()
     size = next(overlaps(said, follows), 0)
     return len(text) - len(said[: len(said) - size].rstrip()) if follows else 0
 
 
 def _begun(word: str, text: str) -> int:
-    """How much of a text's end may begin a word that is not in it. Of a long word the beginning decides: where that
-    stands, all that follows is taken for its own."""
+    """The length of the end of a text that may begin a word which is not in it. A long word is recognised by its
+    beginning."""
     most = min(len(word) - 1, len(text))
     if most >= _TELLING and (at := text.find(word[:_TELLING], len(text) - most)) >= 0:
         return len(text) - at

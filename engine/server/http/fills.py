@@ -1,4 +1,4 @@
-"""The way from an HTTP request to the scheduler, the same that a window's requests take."""
+"""The path from an HTTP request to the scheduler, the same that an editor's requests take."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from engine.server.scheduler import Job, Scheduler
 
 
 class HttpFills:
-    """All who come by HTTP are one client of the scheduler: many of them take no window's turns. Those for whom it has
-    no room wait here, in their order."""
+    """All HTTP clients are one client of the scheduler, so that many of them take no editor's turns. Requests beyond
+    its limit wait here in order."""
 
     def __init__(self, scheduler: Scheduler, client: int, jobs: int) -> None:
         self._scheduler = scheduler

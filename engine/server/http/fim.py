@@ -17,7 +17,7 @@ class Parsed:
     suffix: str
     snippets: tuple[Snippet, ...] = ()
     path: str = ""
-    """Of the file with the gap, where it is named."""
+    """The path of the file with the gap, if the prompt has it."""
 
 
 _REPOSITORY = re.compile(rf"(?:{'|'.join(re.escape(mark) for each in DIALECTS for mark in each.repository)})[^\n<]*\n?")
@@ -54,7 +54,7 @@ def _between(prompt: str, dialect: Dialect, places: list[tuple[int, str]]) -> Pa
 
 
 def _files(text: str) -> tuple[tuple[Snippet, ...], str, str]:
-    """Files that stand before the one with the gap, the path of that, and what is there of it."""
+    """The files before the one with the gap, its path, and its text."""
     before, *named = _FILE.split(_REPOSITORY.sub("", text))
     if not named:
         return (), "", before

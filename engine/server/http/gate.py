@@ -23,14 +23,14 @@ App = Callable[[AsgiMessage, Receive, Send], Awaitable[None]]
 Refusal = Callable[[str, HttpError], App]
 _HOST = re.compile(r"(?:\[(?P<bracketed>[0-9a-fA-F:.]+)\]|(?P<plain>[^\[\]:@]*))(?::[0-9]*)?")
 OPEN_TO_ALL = ("/health", "/v1/health")
-"""Whoever watches over a process needs no token for these."""
+"""Paths that need no token, for monitoring."""
 GONE = 499
-"""How a request is counted whose client hung up."""
+"""The status in the counts of requests whose client hung up."""
 
 
 class Gate:
-    """An ASGI application before another one, which finds each body whole. `refusal` makes the answer of a path to a
-    request that is turned away; `paths` are those that the application has."""
+    """An ASGI application around another one, which gets each body whole. `refusal` makes a path's answer to a rejected
+    request; `paths` are those of the application."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Gate:
         self._bounds = bounds
         self._inside = 0
         self.answered: Counter[tuple[str, int]] = Counter()
-        """Requests by path and status; all paths that there are not are one."""
+        """Requests by path and status; all unknown paths count as one."""
 
     async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,7 +73,7 @@ class Gate:
             self._inside -= 1
 
     def _check(self, scope: AsgiMessage) -> None:
-        """Raises HttpError for who may not come in."""
+        """Raises HttpError for a client that may not connect."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         # A page of a browser has the one or the other of these, and no editor has.
         if "origin" in headers or headers.get("sec-fetch-site", "none") != "none":
@@ -146,8 +146,8 @@ class Gate:
 
 
 def _is_ours(host: str, address: HttpAddress) -> bool:
-    """Whether a Host header means this machine. A page of somebody else's can give its own name our address, but it can
-    call us neither by ours nor by a bare address."""
+    """Whether a Host header means this machine. A foreign web page can point its own host name at our address, but that
+    name is neither ours nor a bare address."""
     found = _HOST.fullmatch(host)
     if found is None:
         return False

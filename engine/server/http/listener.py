@@ -26,7 +26,7 @@ _BACKLOG = 128
 
 
 class HttpListener:
-    """Open until it is closed. All methods belong to the event loop."""
+    """The open HTTP server, until it is closed. All methods belong to the event loop."""
 
     def __init__(self, server: asyncio.Server, requested: HttpAddress, state: ServerState, fills: HttpFills) -> None:
         self._server = server
@@ -84,15 +84,14 @@ async def listen(settings: EngineOptions, host: Host, client: int) -> HttpListen
 
 
 class _Punctual(H11Protocol):
-    """Drops who begins a request and does not get to its end, or does not take an answer. The application's own bounds
-    end a request, not its connection: whoever has one may still drip a body into it, or keep its end from being sent.
-    """
+    """Drops clients that begin a request and do not finish it, or do not read an answer. The application's own limits
+    end a request, not its connection: the client may still send a body slowly, or not read."""
 
     def __init__(self, config: uvicorn.Config, state: ServerState, bounds: HttpBounds) -> None:
         super().__init__(config=config, server_state=state, app_state={})
         self._most = bounds.connections
         self.since_s: float = 0.0
-        """When it was made, or last answered."""
+        """When the connection was made, or last had an answer."""
         self._header, self._rest, self._unsent = (
             _Timeout(after_s, self._drop) for after_s in (bounds.header_s, bounds.body_s, bounds.body_s)
         )
@@ -137,7 +136,7 @@ class _Punctual(H11Protocol):
             timeout.hold(False)
 
     def _make_room(self) -> None:
-        """Of those without a whole request, the one that has been so for the longest gives way to who comes."""
+        """Close the connection that has waited longest without a complete request, so that a new one fits."""
         others = (each for each in self.connections if isinstance(each, _Punctual) and each is not self)
         waiting: list[_Punctual] = [each for each in others if each.waits]
         if waiting and len(self.connections) > self._most:
@@ -147,7 +146,7 @@ class _Punctual(H11Protocol):
             oldest.transport.close()
 
     def _await_rest(self) -> None:
-        """Of a body that nobody reads any more."""
+        """Wait for the rest of a body that nobody reads any more."""
         self._rest.hold(self.conn.their_state is h11.SEND_BODY and self.cycle.response_complete)
 
     def _drop(self) -> None:
@@ -155,7 +154,7 @@ class _Punctual(H11Protocol):
 
 
 class _Timeout:
-    """Calls `late` where something holds for that long without a break."""
+    """Calls `late` once a condition holds for that long without a break."""
 
     def __init__(self, after_s: float, late: Callable[[], None]) -> None:
         self._after_s = after_s
@@ -163,7 +162,7 @@ class _Timeout:
         self._timer: asyncio.TimerHandle | None = None
 
     def hold(self, holds: bool) -> None:
-        """Say whether it holds from now on."""
+        """Say whether the condition holds from now on."""
         if holds and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._after_s, self._late)
         elif not holds and self._timer is not None:

@@ -26,14 +26,14 @@ def error_object(status: int, message: str) -> dict[str, Any]:
 
 
 def about(status: EngineStatus) -> dict[str, Any] | None:
-    """A model as its list of models has it; None before its weights are loaded."""
+    """A model in llama.cpp's list of models; None before its weights are loaded."""
     if status.parameters is None:
         return None
     return {"n_params": status.parameters, "n_ctx_train": status.context_limit}
 
 
 def properties(model: str, status: EngineStatus) -> dict[str, Any]:
-    """The server's properties. A folder of weights is named, but not where it lies."""
+    """The server's properties. A folder of weights is named, without its place."""
     usual = FillRequest(prefix="", suffix="")
     return {
         "default_generation_settings": {
@@ -73,7 +73,7 @@ class Infill:
         self._fields = fields
 
     def whole(self, answers: Sequence[Completed], filled: Filled | None) -> dict[str, Any] | list[dict[str, Any]]:
-        """All of it. `filled`: None where nothing was computed."""
+        """The whole answer. `filled`: None if nothing was computed."""
         held = [
             chosen(self._choice(index, answer.text, answer, filled), self._fields)
             for index, answer in enumerate(answers)
@@ -81,19 +81,19 @@ class Infill:
         return held if self._request.n > 1 else held[0]
 
     def begin(self) -> list[dict[str, Any]]:
-        """What comes first of a streamed one."""
+        """The first events of a stream."""
         return []
 
     def piece(self, text: str) -> dict[str, Any]:
-        """A part of a streamed one."""
+        """The event for a further part of the text."""
         return {"index": 0, "content": text, "tokens": [], "stop": False}
 
     def end(self, index: int, text: str, answer: Completed, filled: Filled | None) -> list[dict[str, Any]]:
-        """The end of a streamed one, with the text that is left of it."""
+        """The last events of an answer, with the rest of its text."""
         return [self._choice(index, text, answer, filled)]
 
     def usage(self, answers: Sequence[Completed], filled: Filled | None) -> list[dict[str, Any]]:
-        """What comes after all ends."""
+        """The events after all answers."""
         return []
 
     def _choice(self, index: int, content: str, answer: Completed, filled: Filled | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Answers as OpenAI's API gives them: completions, chat, streams, the list of models, the error object."""
+"""Answers in the form of OpenAI's API: completions, chat, streams, the list of models, the error object."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def error_object(status: int, message: str, param: str | None = None) -> dict[st
 
 
 def models(name: str, since: float, about: dict[str, Any] | None) -> dict[str, Any]:
-    """`since`: seconds of the epoch; `about`: what llama.cpp's clients look for."""
+    """The list of models. `since`: seconds of the epoch; `about`: fields that llama.cpp's clients read."""
     held = {"id": name, "object": "model", "created": int(since), "owned_by": "dg-lsp", "meta": about}
     return {"object": "list", "data": [held]}
 
 
 class _Streamed:
-    """What all answers have in common."""
+    """Fields that all answers share."""
 
     UNASKED, END = LATE, b"data: [DONE]\n\n"
     error_object = staticmethod(error_object)
@@ -49,24 +49,24 @@ class Completion(_Streamed):
         self._head["object"] = "text_completion"
 
     def whole(self, answers: Sequence[Completed], filled: Filled | None) -> dict[str, Any]:
-        """All of it."""
+        """The whole answer."""
         choices = [self._choice(index, answer.text, answer) for index, answer in enumerate(answers)]
         return {**self._head, "choices": choices, "usage": _usage(answers, filled)}
 
     def begin(self) -> list[dict[str, Any]]:
-        """What comes first of a streamed one."""
+        """The first events of a stream."""
         return []
 
     def piece(self, text: str) -> dict[str, Any]:
-        """A part of the first choice, which goes on."""
+        """The event for a further part of the first choice."""
         return {**self._head, "choices": [self._choice(0, text, None)]}
 
     def end(self, index: int, text: str, answer: Completed, _filled: Filled | None) -> list[dict[str, Any]]:
-        """What is left of a choice."""
+        """The last events of a choice, with the rest of its text."""
         return [{**self._head, "choices": [self._choice(index, text, answer)]}]
 
     def usage(self, answers: Sequence[Completed], filled: Filled | None) -> list[dict[str, Any]]:
-        """What comes last where it was asked for."""
+        """The token counts after all choices, if the client requested them."""
         return [{**self._head, "choices": [], "usage": _usage(answers, filled)}] if self._with_usage else []
 
     def _choice(self, index: int, text: str, answer: Completed | None) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class ChatCompletion(_Streamed):
         super().__init__("chatcmpl", model, with_usage=with_usage)
 
     def whole(self, answers: Sequence[Completed], filled: Filled | None) -> dict[str, Any]:
-        """All of it."""
+        """The whole answer."""
         answer = answers[0]
         message = {"role": "assistant", "content": answer.text, "refusal": None}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _REASONS[answer.reason]}
@@ -94,19 +94,19 @@ class ChatCompletion(_Streamed):
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage}
 
     def begin(self) -> list[dict[str, Any]]:
-        """What comes first of a streamed one."""
+        """The first events of a stream."""
         return [self._chunk({"role": "assistant", "content": ""})]
 
     def piece(self, text: str) -> dict[str, Any]:
-        """A part, after which it goes on."""
+        """The event for a further part of the answer."""
         return self._chunk({"content": text})
 
     def end(self, _index: int, text: str, answer: Completed, _filled: Filled | None) -> list[dict[str, Any]]:
-        """What is left of the answer, and why it ends."""
+        """The last events of the answer: the rest of its text, and why it ends."""
         return [*([self.piece(text)] if text else []), self._chunk({}, _REASONS[answer.reason])]
 
     def usage(self, answers: Sequence[Completed], filled: Filled | None) -> list[dict[str, Any]]:
-        """What comes last where it was asked for."""
+        """The token counts after the answer, if the client requested them."""
         last = {**self._chunk({}), "choices": [], "usage": _usage(answers, filled)}
         return [last] if self._with_usage else []
 

@@ -1,4 +1,4 @@
-"""What the HTTP server needs before it can start: a package, and a place to listen at."""
+"""Prerequisites of the HTTP server: a package, and a socket to listen at."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.common.http_address import HttpAddress
 
 
 def check_extra() -> None:
-    """Raises BadInput where it is not installed."""
+    """Raises BadInput if the package is not installed."""
     try:
         import uvicorn  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError as error:
@@ -22,7 +22,8 @@ def check_extra() -> None:
 
 
 def bound(address: HttpAddress) -> socket.socket:
-    """A socket at an address. Raises BadInput for one that is none of this machine, EngineError where it is taken."""
+    """A socket at an address. Raises BadInput for an address that is not of this machine, EngineError for one in
+    use."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         # Clients that are told a number are told this kind.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dg_lsp.config.exclusion import Exclusions
-from dg_lsp.documents.gap import gap_at, window
+from dg_lsp.documents.gap import gap_at, text_window
 from dg_lsp.documents.notebooks import NOTHING_AROUND, Notebooks
 from tests.dg_lsp.handlers.test_server import Session
 
@@ -67,7 +67,7 @@ class Notebook(Session):
         """What the engine would see with the cursor at the end of a cell."""
         snapshot = self.server.documents.get(f"cell:{at}")
         assert snapshot
-        return window(gap_at(snapshot, len(snapshot.text)))
+        return text_window(gap_at(snapshot, len(snapshot.text)))
 
     def said(self) -> list[Any]:
         return [each for each in self.told if "method" in each]

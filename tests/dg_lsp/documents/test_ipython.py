@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dg_lsp.documents.documents import Snapshot
-from dg_lsp.documents.gap import gap_at, window
+from dg_lsp.documents.gap import gap_at, text_window
 from dg_lsp.documents.ipython import language_of, with_magics, without_magics
 from dg_lsp.documents.positions import Lines
 
@@ -85,4 +85,4 @@ def test_a_cell_is_of_the_language_that_its_first_line_says():
 )
 def test_magics_count_in_cells_alone_and_the_line_of_the_cursor_is_as_it_is(uri, notebook, shown):
     cell = Snapshot(uri=uri, notebook=notebook, language="python", version=1, lines=Lines("%cd ..\n!ls a\n%cd ..\n"))
-    assert window(gap_at(cell, 11)) == (f"{shown}!ls ", f"a\n{shown}")
+    assert text_window(gap_at(cell, 11)) == (f"{shown}!ls ", f"a\n{shown}")

@@ -9,7 +9,7 @@ import pytest
 from lsprotocol.types import TextDocumentContentChangePartial, TextDocumentItem
 
 from dg_lsp.documents.documents import Documents, Policy
-from dg_lsp.documents.gap import gap_at, window
+from dg_lsp.documents.gap import gap_at, text_window
 from dg_lsp.documents.ipython import language_of, without_magics
 from dg_lsp.documents.notebooks import MARKUP_CHARS, NotebookCell, UnknownCells
 from dg_lsp.documents.positions import Lines, offset_at, position_at, range_of
@@ -35,7 +35,7 @@ def opened(*texts: str, kinds: str = "", languages: dict[int, str] | None = None
 def shown(documents: Documents, at: int, cursor: int) -> tuple[str, str]:
     snapshot = documents.get(f"cell:{at}")
     assert snapshot
-    return window(gap_at(snapshot, cursor))
+    return text_window(gap_at(snapshot, cursor))
 
 
 def typed(documents: Documents, uri: str, start: int, end: int, text: str) -> None:
@@ -257,7 +257,7 @@ def test_cells_keep_their_texts_and_places_through_a_thousand_changes(seed):
             cursor = model.random.choice(_places(cell.text))
             position = position_at(Lines(cell.text), cursor, model.documents.encoding)
             assert offset_at(held.lines, position, model.documents.encoding) == cursor
-            before, behind = window(gap_at(held, cursor))
+            before, behind = text_window(gap_at(held, cursor))
             assert (len(before), len(behind)) == (len(above) + cursor, len(cell.text) - cursor + len(below))
             assert before.startswith(above)
             assert behind.endswith(below)

@@ -16,7 +16,7 @@ from engine.fill.repair import repaired
 from engine.models.base import Context, Rows
 from engine.models.logits import Logits, dense
 from engine.models.oracle.model import PAD, Case, Oracle, OracleContext, Slip
-from engine.syntax.questions import Check
+from engine.syntax.questions import SyntaxCheck
 
 ADD = "def add(a, b):\n    return ▮max(a, b)▮\n"
 
@@ -179,7 +179,7 @@ def test_what_a_deadline_stops_is_checked_before_it(deadline_ms: float, step_s: 
     )
     filling = infill(model, request, clock=lambda: now)
     wanted = next(filling)
-    while not isinstance(wanted, Check):
+    while not isinstance(wanted, SyntaxCheck):
         now += step_s
         wanted = filling.send(model.step(wanted.rows))
     assert wanted.left_ms == wanted.budget_ms == pytest.approx(deadline_ms - now * 1000)

@@ -20,7 +20,7 @@ from engine.learn.learn import learn, parameters_of
 from engine.learn.lessons import recipe_of, tokenizer_of, write_corpus
 from engine.learn.lora import adapted, trainable
 from engine.learn.masked_rows import NOTHING, MaskedRows
-from engine.learn.prompted import PromptedGaps, PromptedLessons, gap_tokens, lessons_of
+from engine.learn.prompted import PromptedGaps, PromptedLessons, control_tokens, lessons_of
 from engine.learn.repository import Repository
 from engine.learn.training import step_losses, total_loss
 from engine.models.base import Rows
@@ -109,7 +109,7 @@ def test_a_chat_s_row_is_a_prompt_as_it_is_served_and_its_gap_belongs_there(chat
 
 def test_a_masked_row_is_text_of_a_file_with_a_gap(masked: PromptedLessons):
     assert isinstance(masked.model, Masked)
-    known = gap_tokens(masked.model)
+    known = control_tokens(masked.model)
     fitting = 0
     for split in get_args(Split):
         for step in range(12):
@@ -192,7 +192,7 @@ def test_a_masked_model_learns_what_it_is_asked_when_it_serves(masked: PromptedL
     model.shift = shift
     made = masked.batch(1)
     assert isinstance(made, MaskedRows)
-    mask = gap_tokens(model).mask
+    mask = control_tokens(model).mask
     logits: list[torch.Tensor] = []
     for ids, length in zip(made.ids, made.lengths.tolist(), strict=True):
         rows = Rows(

@@ -18,7 +18,6 @@ from engine.syntax.checker import Checker, Ticket, _Watch, rest_s
 from engine.syntax.questions import (
     AnalyzeText,
     CallsToChange,
-    Check,
     Diagnose,
     Diagnosis,
     Insertions,
@@ -27,6 +26,7 @@ from engine.syntax.questions import (
     Roles,
     RolesOf,
     SpanEdits,
+    SyntaxCheck,
     Tried,
     TryEdits,
     TryInsertions,
@@ -56,7 +56,7 @@ async def checking(*command: str, **options: Any) -> AsyncIterator[Checker]:
 
 async def asked(checker: Checker, question: Question, budget_ms: float = 20_000.0, urgency: int = 0) -> Reply | None:
     coming: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
-    check = Check(question=question, budget_ms=budget_ms)
+    check = SyntaxCheck(question=question, budget_ms=budget_ms)
     checker.submit(Ticket(check=check, urgency=urgency, deliver=coming.set_result))
     return await asyncio.wait_for(coming, WAIT_S)
 
@@ -166,7 +166,7 @@ async def test_who_has_a_deadline_waits_no_longer_even_for_a_turn():
         told: list[str] = []
 
         def ticket(name: str, question: Question, left_ms: float) -> Ticket:
-            check = Check(question=question, budget_ms=30_000, left_ms=left_ms)
+            check = SyntaxCheck(question=question, budget_ms=30_000, left_ms=left_ms)
             return Ticket(check=check, urgency=0, deliver=lambda reply: told.append(f"{name} {reply}"))
 
         checker.submit(ticket("long", call(), 30_000))
@@ -182,7 +182,7 @@ async def test_what_is_urgent_goes_first_and_what_nobody_wants_is_not_asked():
         order: list[str] = []
 
         def submit(name: str, urgency: int, *, wanted: bool = True) -> None:
-            check = Check(question=Diagnose(text=f"{name} = (", language="python"), budget_ms=20_000)
+            check = SyntaxCheck(question=Diagnose(text=f"{name} = (", language="python"), budget_ms=20_000)
             checker.submit(
                 Ticket(check=check, urgency=urgency, deliver=lambda _: order.append(name), wanted=lambda: wanted)
             )
@@ -199,7 +199,7 @@ async def test_what_is_urgent_goes_first_and_what_nobody_wants_is_not_asked():
 @pytest.mark.asyncio
 async def test_what_nobody_wants_is_not_held_until_its_deadline():
     async with checking() as checker:
-        check = Check(question=Diagnose(text="a = 0", language="python"), budget_ms=20_000, left_ms=1e9)
+        check = SyntaxCheck(question=Diagnose(text="a = 0", language="python"), budget_ms=20_000, left_ms=1e9)
         ticket = Ticket(check=check, urgency=0, deliver=lambda _: None, wanted=lambda: False)
         checker.submit(ticket)
         await asked(checker, Diagnose(text="a = 1", language="python"), urgency=1)
@@ -214,7 +214,7 @@ async def test_more_and_more_deaths_mean_rest_in_which_nobody_waits():
             while not checker._resting:
                 await asyncio.sleep(0.01)
         told = list[Reply | None]()
-        check = Check(question=call(), budget_ms=20_000.0)
+        check = SyntaxCheck(question=call(), budget_ms=20_000.0)
         checker.submit(Ticket(check=check, urgency=0, deliver=told.append))
         # The answer is there before the question is left.
         assert told == [None]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 
-from engine.learn.masked_rows import GapTokens, MaskedRows, RowOfTruth, hidden_gap, masked_row, masked_rows
+from engine.learn.masked_rows import ControlTokens, MaskedRows, RowOfTruth, hidden_gap, masked_row, masked_rows
 from engine.learn.packed import PackedCorpus
 from engine.learn.tokenizer import encode
 from engine.models.prompts.layout import BOS, EOS, MASK, PAD, RESERVED
 
 EXPAND = RESERVED - 1
 """Asks for two slots; EOS in a gap gives its slot up."""
-TOKENS = GapTokens(mask=MASK, end=EOS, expand=EXPAND)
+TOKENS = ControlTokens(mask=MASK, end=EOS, expand=EXPAND)
 LONGEST = 44
 """Tokens of a gap, at most."""
 BEFORE, BEHIND = 90, 46

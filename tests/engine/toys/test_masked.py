@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.fill.loading import load
-from engine.learn.masked_rows import NOTHING, GapTokens, hidden_gap, masked_loss, masked_row
+from engine.learn.masked_rows import NOTHING, ControlTokens, hidden_gap, masked_loss, masked_row
 from engine.learn.packed import PackedCorpus
 from engine.models.base import Rows
 from engine.models.masked.model import Masked
@@ -60,7 +60,7 @@ def test_who_can_ask_for_nothing_sees_gaps_that_fit():
     rng = random.Random(0)
     tokens = [*range(20, 40)]
     for _ in range(50):
-        gap, truth = hidden_gap(tokens, GapTokens(mask=MASK, end=EOS), rng)
+        gap, truth = hidden_gap(tokens, ControlTokens(mask=MASK, end=EOS), rng)
         assert [token if said == NOTHING else said for token, said in zip(gap, truth, strict=True)] == tokens
         assert MASK in gap
 
