@@ -39,7 +39,7 @@ class Fills:
     adaptive: float
     """Share that the engine fills to the letter, width not given."""
     surest: tuple[float, ...]
-    """Of the surest 20, 30 and 40% of the holes, the share filled to the letter."""
+    """The share filled to the letter among the surest 20, 30 and 40% of the holes."""
     threshold: float
     shown: float
     """Share of holes whose answer reaches the threshold."""

@@ -1,5 +1,5 @@
-"""What can be learnt from a repository: the files that the model may see, screened, without duplicates, some of them
-held out, recently changed ones read more often."""
+"""The training files of a repository: those that the model may see, screened, without duplicates, some of them held
+out, recently changed ones read more often."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Learnt(msgspec.Struct, frozen=True, kw_only=True):
-    """What an adapter has learnt."""
+    """A record of what an adapter was trained on."""
 
     adapter: float
     """When it was made."""

@@ -16,7 +16,7 @@ from engine.learn.shapes import Shape
 R = TypeVar("R")
 """The recipe of the bundled model, or that of pairs."""
 NoiseKind = Literal["absorbing", "uniform"]
-"""What an unknown position of a canvas holds: the mask token, or any token of the vocabulary."""
+"""The content of an unknown position of a canvas: the mask token, or any token of the vocabulary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

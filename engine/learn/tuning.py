@@ -54,10 +54,10 @@ SAVE_EVERY_S = 30.0
 HELD_OUT, OUTSIDE = "held out", "outside"
 LEARNT, BEGUN, CORPUS = "learnt.json", "begun.json", "corpus"
 _WAY_OUT = "make room on its disk and run the same command again"
-"""What to do where the disk refuses."""
+"""The remedy if the disk is full or refuses."""
 Say = Callable[[str], None]
 Counting = Callable[[str, int], Callable[[], None]]
-"""Takes what is done and how often; returns what is to be called after each time."""
+"""(Name of the work, number of its parts) -> a function to call after each part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class TuningRequest:
 
 
 class _Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run keeps once it has begun, so that it can go on alike: a machine's speed and the age of changes vary."""
+    """Facts that a run keeps from its beginning, as they vary: the speed of the machine, the age of changes."""
 
     steps: int
     weights: dict[str, int]
@@ -86,7 +86,7 @@ class _Begun(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """All that is known before anything is learnt."""
+    """The state of a run before it learns."""
 
     request: TuningRequest
     checkpoint: Checkpoint
@@ -97,7 +97,7 @@ class Prepared:
     start: Adapter | None
     """The adapter that the run goes on from; None: the model alone."""
     learnt: Learnt | None
-    """What `last` has learnt, where that decides what is held out."""
+    """The record of what `last` was trained on, if that decides which files are held out."""
     model: DiffusionGemma | Masked
     lessons: TuningLessons
     plan: TuningPlan
@@ -110,7 +110,7 @@ class Prepared:
 
     @property
     def served(self) -> Adapter | None:
-        """What serves the folder now; None: the model alone."""
+        """The adapter that serves the folder now; None: the model alone."""
         return self.last if self.last and self.last.metadata.on else None
 
 
@@ -365,7 +365,7 @@ def _identity(
 
 
 def _begun(run: Path) -> _Begun | None:
-    """What a run keeps, from its folder; None where it has not begun."""
+    """The kept facts of a run, from its folder; None if it has not begun."""
     with suppress(OSError, ValueError):
         return msgspec.json.decode((run / BEGUN).read_bytes(), type=_Begun)
     return None
@@ -385,7 +385,7 @@ def _begin(ready: Prepared, say: Say) -> None:
 
 
 def _learnt(work: Path, last: Adapter | None) -> Learnt | None:
-    """What the existing adapter has learnt; None where that is not known, as for one that gained nothing."""
+    """The record of what the existing adapter was trained on; None if it is unknown, as for one that gained nothing."""
     with suppress(OSError, ValueError):
         learnt = msgspec.json.decode((work / LEARNT).read_bytes(), type=Learnt)
         if last is not None and learnt.adapter == last.metadata.created:

@@ -1,4 +1,4 @@
-"""What it would take to tune a coder. There is no training for coders, so this is known of its parts alone."""
+"""Estimates what tuning a coder would take. There is no training for coders, so only its parts are timed."""
 
 from __future__ import annotations
 

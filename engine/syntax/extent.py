@@ -20,7 +20,7 @@ _ENDS = re.compile(r"(?:end|fi|done|esac|until)\b")
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a gap lies in. "block": an empty block; "rest_of_line": code precedes the gap in its line; "open": any
+    """The place of a gap. "block": an empty block; "rest_of_line": code precedes the gap in its line; "open": any
     number of statements fits."""
 
     kind: ExtentKind

@@ -33,17 +33,17 @@ class _Version:
 
 @dataclass(frozen=True, slots=True)
 class _Reference:
-    """The text around the gap with what it needs to be as whole as it can be."""
+    """The text around the gap, completed as far as possible."""
 
     finishing: list[Continuation]
-    """What would finish it, where it is unfinished."""
+    """Continuations that complete it; empty if it is complete."""
     known: frozenset[tuple[str, int, int]]
     """Names of the problems that remain: see `GapSpan.places`."""
     unfinished: frozenset[tuple[str, int, int]]
-    """Names of the problems that show elsewhere as long as it is unfinished."""
+    """Names of the problems elsewhere that remain until it is complete."""
 
     def new(self, version: _Version) -> list[Found]:
-        """The problems of another version that this one has not."""
+        """The problems of another version that this one lacks."""
         new = [found for found in version.found if self.known.isdisjoint(version.gap.places(found))]
         # Where other code is broken, one parse recovers from it here and the next one there: that is no fill's fault.
         return [found for found in new if version.gap.holds(found)] if self.known else new
@@ -60,7 +60,7 @@ class TreeValidator:
         self._reference: _Reference | None = None
 
     def verdict(self, fill: str, budget: Budget) -> Verdict:
-        """What the fill adds. Raises OutOfTime."""
+        """The verdict on a fill. Raises OutOfTime."""
         version = self._version(fill, budget)
         broken = [_problem(found, version.gap, fill) for found in self._violated(version, budget)]
         if broken:
@@ -91,7 +91,7 @@ class TreeValidator:
         return [each for each in found if broken.isdisjoint(version.gap.places(each))]
 
     def _unfinished_before(self, fill: str, version: _Version, reference: _Reference, budget: Budget) -> bool:
-        """Whether nothing is wrong but what was missing without the fill."""
+        """Whether the only problem is something that was missing without the fill."""
         if all(not reference.unfinished.isdisjoint(version.gap.places(found)) for found in version.found):
             return True
         return any(
@@ -101,7 +101,7 @@ class TreeValidator:
         )
 
     def _refer(self, budget: Budget) -> _Reference:
-        """Find the problems that are there whatever stands in the gap: those of the version that has fewest."""
+        """Find the problems that no text in the gap removes: those of the version with the fewest."""
         candidates = [Continuation(), *([Continuation(standin=self._old)] if self._old else [])]
         versions = [self._continued(each, budget) for each in candidates]
         if all(version.found for version in versions):
@@ -119,7 +119,7 @@ class TreeValidator:
         )
 
     def _candidates(self, budget: Budget) -> list[Continuation]:
-        """Those that suit the lines around the gap best; the whole text need not be parsed with each."""
+        """The continuations that suit the lines around the gap best, so that the whole text is not parsed with each."""
         before, after = self._tree.text[: self._at], self._tree.text[self._at :]
         low = max(before.find("\n", max(0, len(before) - _WINDOW)), len(before) - _WINDOW, 0)
         window = parsed(before[low:] + after[:_WINDOW], self._tree.language, budget)

@@ -1,4 +1,4 @@
-"""Which problems a fill adds to its file."""
+"""Finds the problems that a fill adds to its file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPLITTABLE = BLOCKS | {"preproc_ifdef", "preproc_if", "statement_list", "linkag
 
 
 class Validator:
-    """Validates fills of one gap; what it learns about the text around the gap serves all of them."""
+    """Validates fills of one gap; results about the text around the gap are kept for all of them."""
 
     def __init__(self, before: str, after: str, language: str, old: str = "", tree: SyntaxTree | None = None) -> None:
         """`tree` is that of `before + old + after`, where there is one already; `language` is a `Grammar.name`."""
@@ -39,11 +39,9 @@ class Validator:
         return brackets_near(self.before, self.after, self.language)
 
     def verdict(self, fill: str, budget: Budget | None = None) -> Verdict | None:
-        """What the fill does to the syntax of the file; None if the language is unknown or the budget ran out.
-
-        A problem counts if it is neither in the text with nothing in the gap nor in the text with `old` in it, and is
-        not just what was missing there: see `continuations`. Never raises.
-        """
+        """The verdict on a fill; None if the language is unknown or the budget ran out. A problem counts if neither the
+        text with an empty gap nor the text with `old` has it, and it is not just something that was missing there: see
+        `continuations`. Never raises."""
         fill, verdict = plain(fill), None
         with suppress(OutOfTime):
             verdict = self._parsed_verdict(fill, budget or Budget())
@@ -87,7 +85,8 @@ class Validator:
         return True
 
     def _focus(self, document: SyntaxTree, budget: Budget) -> tuple[str, str]:
-        """What decides about the gap: where the tree has errors, everything, for they may show far from their cause."""
+        """The text before and after the gap that is enough to validate fills; all of it if the tree has errors, which
+        may show far from their cause."""
         start, end = len(self.before), len(self.before) + len(self._old)
         if len(document.data) > SMALL:
             for standin in dict.fromkeys((self._old, "", "x", "x" + self.brackets.closers)):
