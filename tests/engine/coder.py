@@ -137,3 +137,21 @@ def write_coder(
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def write_parts(whole: Path, parts: list[Path]) -> None:
+    """The same model, its tensors dealt to several files."""
+    read = gguf.GGUFReader(whole)
+    for number, path in enumerate(parts):
+        writer = gguf.GGUFWriter(path, "qwen2")
+        writer.add_uint16("split.count", len(parts))
+        for name, field in read.fields.items() if number == 0 else ():
+            if not name.startswith(("GGUF.", "general.architecture")):
+                kind = field.types[-1] if len(field.types) > 1 else None
+                writer.add_key_value(name, field.contents(), field.types[0], sub_type=kind)
+        for tensor in read.tensors[number :: len(parts)]:
+            writer.add_tensor(tensor.name, tensor.data)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()

@@ -20,6 +20,8 @@ from dg_lsp.handlers.server import DgServer
 from dg_lsp.protocol.params import ExecuteCommandParams
 from dg_lsp.protocol.progress import ProgressBars
 from engine.models.checkpoints.coders import CODERS
+from tests.engine.coder import write_coder
+from tests.engine.hub import serve_hub
 from tests.engine.package_index import Carriers, serve_carriers
 from tests.engine.processes import home, running, wait_until
 
@@ -76,6 +78,24 @@ async def test_how_far_it_has_come_is_shown_and_what_went_wrong_said(carriers: C
     assert (begun.kind, begun.title, begun.percentage) == ("begin", "Downloading coder-0.5b", 0)
     assert any("of 491.4 MB" in each.message for each in reports)
     assert ended.kind == "end"
+
+
+@pytest.mark.asyncio
+async def test_how_far_a_gguf_of_the_hub_has_come_is_shown_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    write_coder(folder / "tiny-q8_0.gguf")
+    client = Client()
+    with serve_hub(folder, "someone/tiny") as hub:
+        hub.headers = {"ETag": f'"{"0" * 64}"'}
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path / "state"))
+        answer = await pull(client.session, asked(model="someone/tiny"))
+    await client.settled()
+    assert "What came is not the published tiny-q8_0.gguf" in answer["message"]
+    assert any(each.percentage == 100 and "of 1" in each.message for each in client.bars[1:-1])
 
 
 @pytest.mark.asyncio

@@ -17,7 +17,7 @@ from engine.models.checkpoints.coders import CODERS
 from engine.models.checkpoints.gguf import BLOCKS, read_gguf
 from engine.models.checkpoints.gguf_blocks import decoded
 from engine.models.checkpoints.placement import Machine, memory_plan, place
-from tests.engine.coder import write_coder
+from tests.engine.coder import write_coder, write_parts
 
 COUNTS = 8
 """Where a file says how many tensors and fields it has."""
@@ -102,24 +102,6 @@ def test_a_model_in_parts_is_read_whole_or_not_at_all(tmp_path: Path):
     parts[1].unlink()
     with pytest.raises(ModelError, match=r"incomplete, split-00002-of-00002.gguf is missing \(1 of 2\)"):
         find(str(parts[0]))
-
-
-def write_parts(whole: Path, parts: list[Path]) -> None:
-    """The same model, its tensors dealt to several files."""
-    read = gguf.GGUFReader(whole)
-    for number, path in enumerate(parts):
-        writer = gguf.GGUFWriter(path, "qwen2")
-        writer.add_uint16("split.count", len(parts))
-        for name, field in read.fields.items() if number == 0 else ():
-            if not name.startswith(("GGUF.", "general.architecture")):
-                kind = field.types[-1] if len(field.types) > 1 else None
-                writer.add_key_value(name, field.contents(), field.types[0], sub_type=kind)
-        for tensor in read.tensors[number :: len(parts)]:
-            writer.add_tensor(tensor.name, tensor.data)
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-        writer.close()
 
 
 def numbers(at: int, form: str, *values: int) -> Callable[[bytearray], None]:

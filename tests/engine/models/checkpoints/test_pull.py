@@ -16,7 +16,7 @@ from engine.models.checkpoints import fetching
 from engine.models.checkpoints.catalog import find, hub_folder
 from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.pull import plan_pull, pull
-from tests.engine.coder import write_coder
+from tests.engine.coder import write_coder, write_parts
 from tests.engine.hub import Hub, serve_hub
 
 HUB_ID = "someone/tiny"
@@ -200,6 +200,21 @@ def test_a_gguf_that_can_not_be_run_is_refused_by_its_header(
     assert str(opened.value) in capsys.readouterr().err
     assert bool(blobs()) is not sends_parts
     assert len(hub.ranges) == sends_parts
+
+
+def test_a_gguf_in_parts_is_pulled_whole_after_a_look_at_each(hub: Hub, gguf: str, capsys: pytest.CaptureFixture[str]):
+    whole = hub.folder / gguf
+    parts = [hub.folder / f"{whole.stem}-0000{number}-of-00002.gguf" for number in (1, 2)]
+    write_parts(whole, parts)
+    whole.unlink()
+    hub.cut_once.add(parts[1].name)
+    assert run(["pull", HUB_ID]) == 1
+    assert run(["pull", HUB_ID]) == 0
+    assert "100% of" in capsys.readouterr().err
+    looked_at, (resumed,) = hub.ranges[:2], hub.ranges[2:]
+    assert [each.split()[0] for each in looked_at] == [part.name for part in parts]
+    assert resumed == f"{parts[1].name} bytes={parts[1].stat().st_size // 2}-"
+    assert len(find(HUB_ID).tensors) == 26
 
 
 def test_another_family_is_refused(hub: Hub, capsys: pytest.CaptureFixture[str]):
