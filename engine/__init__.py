@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 _SPINS = "3000"
 """Turns of a loop, some tens of microseconds, that a thread waits for the next product before it sleeps. To sleep at
-once makes a coder's reading 1.3 to 1.6 times as long on idle cores; with 10,000 turns it takes twice as long where four
+once makes a coder's prefill 1.3 to 1.6 times as long on idle cores; with 10,000 turns it takes twice as long where four
 other processes want two cores, as the loop takes the cores that it waits for."""
 
 # Read when torch is imported: the first by Apple's and Intel's OpenMP, the second by GNU's, which prefers it.

@@ -64,7 +64,7 @@ def next_edit(model: Model, request: FillRequest) -> Filling:
         if any(place.start < end and start < place.end for start, end in taken):
             continue
         likely = place.likely
-        # What no reading could change is not read.
+        # A place that no score could make likely is not scored.
         if likely - _READ * _NATS < LIKELY:
             start, end, new = _replayed(text, place, places)
             if (start, new) not in easier:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from engine.lab.bench.coder import CODER, CoderFill, CoderTask, coder_figures, coder_fills, coder_reading
+from engine.lab.bench.coder import CODER, CoderFill, CoderTask, coder_figures, coder_fills, coder_prefill
 from engine.lab.bench.fills import END_TO_END, GAPS, CodeGaps, end_to_end, gaps
 from engine.lab.bench.steps import BOUNDS, GRID, KEYSTROKE, bounds, grid, keystroke
 from engine.lab.bench.timing import Figure, Ratio, Stopwatch
@@ -98,7 +98,7 @@ def run(
             made.about |= coder.about()
             made.fills = list(coder_fills(model, coder.tasks, coder.peer))
             figures, ratios = coder_figures(made.fills, model.info.parameters)
-            figures += coder_reading(model, coder.peer, watch)
+            figures += coder_prefill(model, coder.peer, watch)
         else:
             figures, ratios = measured[part]()
         made.figures += figures

@@ -130,8 +130,8 @@ def _name(order: Order) -> str:
     return f"{NAME}, prompt as ours" if order == "suffix first" else f"{NAME}, published prompt"
 
 
-def coder_reading(model: Forgetful, peer: LlamaCpp | None, watch: Stopwatch) -> list[Figure]:
-    """Times of reading a context with an empty cache."""
+def coder_prefill(model: Forgetful, peer: LlamaCpp | None, watch: Stopwatch) -> list[Figure]:
+    """Times of a prefill with an empty cache."""
     head = model.causal
     if head is None:
         return []

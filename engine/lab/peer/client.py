@@ -95,7 +95,7 @@ class LlamaCpp:
         return self._ask("fill", PeerAnswer, **said, first_line=first_line, fresh=fresh)
 
     def prefill(self, tokens: int) -> float:
-        """The time of reading a context of so many tokens, in milliseconds. Raises EngineError."""
+        """The time of a prefill of so many tokens, in milliseconds. Raises EngineError."""
         return self._ask("prefill", dict[str, float], tokens=tokens)["ms"]
 
     def chat(self, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> PeerAnswer:

@@ -20,7 +20,7 @@ _CHARACTERS = 16
 """Most characters of one token in code that is worth reading: text further away is not even tokenized."""
 _BATCH = 512
 _STRIDE, _ORDINARY = 1009, 50_000
-"""Numbers for a context whose reading is timed, whose tokens do not matter; the last tokens of a vocabulary are
+"""Numbers for a context whose prefill is timed and whose tokens do not matter; the last tokens of a vocabulary are
 markers."""
 
 
