@@ -1,10 +1,10 @@
-"""How many functions a warm key goes through, from its handler to the model's step: of the bundled model, and of the
-oracle, whose keys go the same way.
+"""How many functions a warm key goes through, from its handler to the model's step: of the bundled model, of a coder,
+which runs where one is on disk, and of the oracle, whose keys go the bundled model's way.
 
 Counted are the functions that hand the key on: those that are on the stack where the request leaves the server, where
-the engine queues it, where its context is encoded and where the model is asked; and, where the stack breaks, those that
-made the task or hold the generator. Not counted are their helpers, which return before the key goes on, and the loops
-of connections and threads, which were entered long before it.
+the engine queues it, where its context is encoded and where the model is asked for a step, or to check drafts; and,
+where the stack breaks, those that made the task or hold the generator. Not counted are their helpers, which return
+before the key goes on, and the loops of connections and threads, which were entered long before it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ import pytest
 from engine.fill.loading import load
 from engine.models.base import Model
 from engine.models.canvas_model import CanvasModel
+from engine.models.causal.model import Causal
 from engine.models.gemma.model import DiffusionGemma
 from engine.models.oracle.model import Case, Oracle
 from engine.server.scheduler import Scheduler
 from tests.dg_lsp.handlers.test_server import URI, Session
+from tests.engine.coder import open_model, write_coder
 from tests.engine.processes import home
 from tests.engine.server.test_server import serving
 
@@ -103,22 +105,28 @@ def chain(generator: Any) -> Iterator[CodeType]:
         generator = generator.gi_yieldfrom
 
 
-def bundled(on_percent: object) -> Model:
+def bundled(folder: Path) -> Model:
     return load("bundled", "cpu").model
 
 
-def oracle(on_percent: object) -> Model:
+def coder(folder: Path) -> Model:
+    return open_model(write_coder(folder / "tiny.gguf"))
+
+
+def oracle(folder: Path) -> Model:
     return Oracle("oracle", [Case(text=CODE), Case(text=f"y = 1\n{CODE}"), Case(text=f"y = 1\ny = 1\n{CODE}")])
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("model", [bundled, oracle])
-async def test_a_warm_key_takes_few_steps(monkeypatch: pytest.MonkeyPatch, model: Callable[[object], Model]):
+@pytest.mark.parametrize("model", [bundled, coder, oracle])
+async def test_a_warm_key_takes_few_steps(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: Callable[[Path], Model]
+):
     path = KeyPath()
     with home() as place:
         for name in ("DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"):
             monkeypatch.setenv(name, place.environment[name])
-        with serving(place, model):
+        with serving(place, lambda on_percent: model(tmp_path)):
             session = Session()
             await session.begin()
             session.server.configuration.initialize({"enabled": True})
@@ -131,6 +139,8 @@ async def test_a_warm_key_takes_few_steps(monkeypatch: pytest.MonkeyPatch, model
                 (Scheduler, "submit"),
                 (DiffusionGemma, "encode"),
                 (CanvasModel, "step"),
+                (Causal, "encode"),
+                (Causal, "check"),
                 (Oracle, "encode"),
                 (Oracle, "step"),
             ):
@@ -150,7 +160,7 @@ async def test_a_warm_key_takes_few_steps(monkeypatch: pytest.MonkeyPatch, model
 def seen(path: KeyPath, function: Any) -> Any:
     def seeing(*args: Any, **kwargs: Any) -> Any:
         path.here(sys._getframe(1), function.__code__)
-        path.is_there |= function.__name__ == "step"
+        path.is_there |= function.__name__ in ("step", "check")
         return function(*args, **kwargs)
 
     return seeing
