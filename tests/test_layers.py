@@ -351,7 +351,7 @@ def modules_for_any_family() -> list[Path]:
 
 
 def test_only_the_models_know_their_families():
-    named = re.compile(r"gemma|\"masked\"|models\.(masked|dream|llada)", re.IGNORECASE)
+    named = re.compile(r"gemma|\"masked\"|== \"causal\"|models\.(masked|causal|dream|llada)", re.IGNORECASE)
     assert {file for file in modules_for_any_family() if named.search(file.read_text(encoding="utf-8"))} == set()
 
 
@@ -360,6 +360,9 @@ def test_what_a_model_can_is_described_in_one_place():
     asks = [file for file in (ROOT / "engine").rglob("*.py") if "runtime_checkable" in file.read_text(encoding="utf-8")]
     packages = {file.relative_to(ROOT / "engine").parts[0] for file in asks if file.name != "base.py"}
     assert packages <= {"lab"}
+    about_models = re.compile(r"isinstance\((?:self\.)?_?model, (?!Forgetful|Measured)")
+    files = [*modules_for_any_family(), *(ROOT / "engine" / "models" / "adapters").glob("*.py")]
+    assert [file for file in files if about_models.search(file.read_text(encoding="utf-8"))] == []
 
 
 def test_looking_up_a_family_imports_no_model_library():

@@ -34,6 +34,7 @@ from engine.models.adapters.metadata import all_adapters, read_metadata
 from engine.models.addressed import model_address
 from engine.models.checkpoints.catalog import find
 from engine.models.checkpoints.choice import choose
+from engine.models.registry import family_named
 
 _REQUEST = FillRequest(prefix="def add(a, b):\n    return ", suffix="\n", language="python")
 _SPARE_NBYTES = 1 << 30
@@ -136,14 +137,12 @@ def _torch() -> str:
 
 
 def _model(name: str) -> str:
-    from engine.models.causal.pairs import fits as has_canvas
-
     if address := model_address(name):
         return address.about
     checkpoint, choice = find(name), choose()
     why = f"; {choice.why}" if choice.name == name else ""
     size = f"{checkpoint.parameters / 1e6:,.1f} M parameters, {decimal_bytes(checkpoint.nbytes)}"
-    canvas = ", with a canvas (`fill --canvas`)" if has_canvas(checkpoint.path) else ""
+    canvas = ", with a canvas (`fill --canvas`)" if family_named(checkpoint.family).has_canvas(checkpoint) else ""
     return f"{checkpoint.name}, {size}{canvas}{why}"
 
 

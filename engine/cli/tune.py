@@ -20,6 +20,7 @@ from engine.common.sizes import binary_bytes
 from engine.common.wording import counted
 from engine.models.checkpoints.catalog import find
 from engine.models.checkpoints.released import PRESETS
+from engine.models.registry import family_named
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -71,7 +72,7 @@ def tune(
     # Check first what can be checked at once.
     check_folder(folder)
     checkpoint = find(model)
-    untrained = checkpoint.length == "causal"
+    untrained = not family_named(checkpoint.family).tunes
     if untrained and not dry_run:
         raise BadInput(f"{checkpoint.name} can't be tuned: {_UNTRAINED}")
     # Imported here because `--help` needs none of it.

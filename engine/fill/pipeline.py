@@ -89,7 +89,7 @@ def infill(
     known = yield from workspace_matches(gap)
     if known and known[0].likely >= parts.sure:
         widths, offered = (), known
-    elif model.info.length == "causal":
+    elif model.fills_causally:
         widths, offered = (), merged((yield from causal_fill(gap, known, canvases=parts.canvases)), known)
     else:
         fitted = yield from parts.strategy(gap) if parts.strategy else _fitted(gap)

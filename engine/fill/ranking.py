@@ -85,7 +85,7 @@ def _candidate(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> Cand
 def _confidence(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
     """The confidence that is shown. A model that has learnt gap ends gives the probability of the whole text. For other
     models the score includes the suffix, and nobody expects a rewrite to the letter: there it is the tokens' mean."""
-    if gap.model.info.length == "causal" and hypothesis.likely:
+    if gap.model.fills_causally and hypothesis.likely:
         return hypothesis.likely
     if gap.request.task != "fill" or gap.model.info.end_id is None:
         return max(hypothesis.likely, hypothesis.mean_confidence)

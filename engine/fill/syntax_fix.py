@@ -147,7 +147,7 @@ def syntax_fix(
     """Fix the errors in `request.old` step by step: see engine.fill.executor. No candidate if there is no error, or
     nothing helps. `ways`: instead of the model's own."""
     began = clock()
-    ways = ways or (CODER_WAYS if model.info.length == "causal" else WAYS)
+    ways = ways or (CODER_WAYS if model.fills_causally else WAYS)
     fixing = _Fixing(model, request, ways, Deadline(request.deadline_ms, began, clock))
     fixes = yield from fixing.run()
     candidates = [

@@ -15,7 +15,7 @@ from engine.fill.pipeline import infill
 from engine.lab.baselines.left_to_right import fill_by_causal_head
 from engine.lab.eval.rows import true_width
 from engine.lab.eval.tasks import EvalTask
-from engine.models.base import LeftToRight, Model
+from engine.models.base import Model
 
 EXACT = 0.5
 """Share of what is shown unrequested that has to be right to the letter."""
@@ -55,7 +55,7 @@ class Fills:
 
 def fill_holes(model: Model, tasks: Sequence[EvalTask]) -> Fills:
     """Fill each hole in three ways: by canvas with the width given, by the causal head, and as served."""
-    assert isinstance(model, LeftToRight)
+    assert model.left_to_right is not None
     canvas: list[bool] = []
     causal: list[bool] = []
     answers: list[tuple[float, bool]] = []

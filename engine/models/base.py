@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -401,6 +401,21 @@ class Capabilities(Protocol):
         return None
 
     @property
+    def left_to_right(self) -> LeftToRight | None:
+        """Writes on after a text alone, for a model of canvases; None: it has learnt to fill gaps only."""
+        return None
+
+    @property
+    def adaptable(self) -> Adaptable | None:
+        """The same model as one that takes adapters; None: it can't be tuned."""
+        return None
+
+    @property
+    def fills_causally(self) -> bool:
+        """Whether its causal head fills gaps; else canvases do."""
+        return False
+
+    @property
     def context_tokens(self) -> tuple[int, int]:
         """Tokens of context that were requested so far, and how many of them were in the cache."""
         return 0, 0
@@ -447,8 +462,18 @@ class Model(Capabilities, Protocol):
         ...
 
 
-@runtime_checkable
-class LeftToRight(Model, Protocol):
+class Adaptable(Model, Protocol):
+    """A model whose layers take LoRA pairs."""
+
+    network: Any
+    """Its `module` has the layers."""
+
+    def over(self, module: Any, info: ModelInfo) -> Self:
+        """The same model with other weights."""
+        ...
+
+
+class LeftToRight(Protocol):
     """A diffusion model whose encoder predicts next tokens, so that its weights are an autoregressive model as well."""
 
     def next_tokens(self, ids: Sequence[int], choose: Callable[[Tensor], Tensor] = torch.argmax) -> Iterator[int]:

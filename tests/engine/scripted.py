@@ -79,6 +79,10 @@ class Scripted(Capabilities):
     def causal(self) -> CausalHead:
         return self
 
+    @property
+    def fills_causally(self) -> bool:
+        return True
+
     def tokenize(self, text: str) -> list[int]:
         return self._tokens(text.encode())
 

@@ -15,21 +15,22 @@ from engine.fill.executor import drive, filled_by
 from engine.fill.gap import Gap
 from engine.fill.lengths.strategies import Fitted, Fitting
 from engine.fill.pipeline import Parts, infill
-from engine.models.base import DraftTree, LeftToRight, Model
+from engine.models.base import DraftTree, Model
 from engine.models.logits import dense
 
 _SHORTEST_MEETING = 3
 """Least number of characters other than white space by which the suffix is recognised."""
 
 
-def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
+def fill_left_to_right(model: Model, request: FillRequest) -> Filled:
     """A fill by greedy next tokens after the prefix alone, cut where it meets the suffix: see `cut`."""
     began = time.perf_counter()
+    assert model.left_to_right is not None
     prompt = model.prompt(replace(request, suffix=""))
     ends = {*model.info.forbidden_ids, model.info.pad_id}
     ids: list[int] = []
     forwards = 0
-    for token in model.next_tokens((*prompt.context, *model.tokenize(prompt.head))):
+    for token in model.left_to_right.next_tokens((*prompt.context, *model.tokenize(prompt.head))):
         forwards += 1
         if token in ends:
             break
@@ -40,7 +41,7 @@ def fill_left_to_right(model: LeftToRight, request: FillRequest) -> Filled:
     return answered(model, text, len(ids), width=len(ids), forwards=forwards, began=began)
 
 
-def fill_by_causal_head(model: LeftToRight, request: FillRequest, *, sampled: bool = False) -> Filled:
+def fill_by_causal_head(model: Model, request: FillRequest, *, sampled: bool = False) -> Filled:
     """A fill by next tokens after the whole context, suffix included, up to the given width or the token that ends a
     gap. It is validated and ranked like a canvas's. Greedy, or `sampled` at a canvas's first temperature."""
 

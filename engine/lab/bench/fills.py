@@ -20,7 +20,6 @@ from engine.lab.baselines.left_to_right import fill_by_causal_head
 from engine.lab.baselines.reference import reference
 from engine.lab.bench.timing import Figure, Ratio, Stopwatch, spread
 from engine.lab.bench.workload import Measured, request_for
-from engine.models.base import LeftToRight
 
 END_TO_END, GAPS = "end to end", "gaps in real code"
 _HEADS = ("greedy", "sampled")
@@ -63,7 +62,7 @@ def end_to_end(model: Measured, watch: Stopwatch, widths: Sequence[int]) -> tupl
 
 def by_causal_head(model: Measured) -> dict[str, Callable[[FillRequest], Filled]]:
     """Autoregressive baselines by name, greedy and sampled; none for a model without a causal head."""
-    if not isinstance(model, LeftToRight):
+    if model.left_to_right is None:
         return {}
     return {name: partial(fill_by_causal_head, model, sampled=name == "sampled") for name in _HEADS}
 

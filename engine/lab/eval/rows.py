@@ -19,7 +19,7 @@ from engine.fill.pipeline import Parts, fill, infill
 from engine.lab.baselines.left_to_right import answered, fill_by_causal_head, fill_left_to_right
 from engine.lab.baselines.reference import generates
 from engine.lab.peer.client import NAME, Beside, Order
-from engine.models.base import LeftToRight, Model, Sampling, check_info
+from engine.models.base import Model, Sampling, check_info
 
 ADAPTIVE = "adaptive"
 _SAMPLING = {each.name: each.type for each in fields(Sampling)}
@@ -129,7 +129,7 @@ def _by_generate(model: Any, request: FillRequest) -> Filled:
 
 
 def _no_reader(model: Model) -> str:
-    return "" if isinstance(model, LeftToRight) else f"{model.info.name} has no causal encoder to read left to right"
+    return "" if model.left_to_right else f"{model.info.name} has no causal encoder to read left to right"
 
 
 def _no_end(model: Model) -> str:

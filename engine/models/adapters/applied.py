@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from engine.common.errors import ModelError
 from engine.models.adapters.files import Adapter, Pair
 from engine.models.adapters.low_rank import ADAPTED, LowRankLinear
-from engine.models.base import ModelInfo, check_info
-from engine.models.canvas_model import CanvasModel
+from engine.models.base import Adaptable, ModelInfo, check_info
 from engine.models.products import in_bfloat16
 from engine.models.quantized.layers import PackedLinear
 
@@ -23,7 +22,7 @@ MOST_MERGED_NBYTES = 256 << 20
 """Most bytes of weights that are kept once more for an adapter. Above that, and where weights are packed, pairs are
 multiplied separately."""
 
-M = TypeVar("M", bound=CanvasModel[Any])
+M = TypeVar("M", bound=Adaptable)
 
 
 def with_adapter(model: M, adapter: Adapter) -> M:

@@ -18,7 +18,6 @@ from engine.models.adapters.applied import with_adapter
 from engine.models.adapters.files import read_adapter
 from engine.models.adapters.metadata import AdapterMetadata, adapters_dir, all_adapters, read_metadata
 from engine.models.base import Model
-from engine.models.canvas_model import CanvasModel
 
 _log = logging.getLogger(__name__)
 MOST_LOADED = 4
@@ -61,7 +60,7 @@ class Adapters:
     def model_for(self, folder: str) -> Model:
         """The model for a request from a folder: with the adapter that was trained on it or on the nearest folder above
         it. Where that adapter can't be used, the model without one answers, and `used` says why."""
-        if not folder or not isinstance(self.model, CanvasModel):
+        if not folder or self.model.adaptable is None:
             return self.model
         self._look()
         if folder not in self._serving:
@@ -134,9 +133,9 @@ class Adapters:
             return self._loaded[key]
         if time.monotonic() < self._failed.get(key, 0.0):
             return self.model
-        assert isinstance(self.model, CanvasModel)
+        assert self.model.adaptable is not None
         try:
-            self._loaded[key] = with_adapter(self.model, read_adapter(known.directory))
+            self._loaded[key] = with_adapter(self.model.adaptable, read_adapter(known.directory))
         except Exception as error:  # whatever is wrong with it, the model answers without
             if is_broken_device(error):
                 raise

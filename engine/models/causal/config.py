@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from engine.common.errors import ModelError
-from engine.models.causal.markers import FimTokens, fim_tokens
 from engine.models.checkpoints.directory import Files, LengthStrategy, TensorHeader, read_json_if_there
 from engine.models.checkpoints.gguf import GgufFile
 from engine.models.masked.config import read_architecture
+from engine.models.prompts.markers import FimTokens, fim_tokens
 
 MODEL_TYPES = ("qwen2", "llama")
 """`model_type` of a config.json, `general.architecture` of a GGUF."""

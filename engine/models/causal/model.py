@@ -127,6 +127,10 @@ class Causal(PiecewisePrefill):
         return paired(self.network, self.pairs) if known else None
 
     @property
+    def fills_causally(self) -> bool:
+        return True
+
+    @property
     def slots(self) -> int:
         return 0 if self._paired is None else SLOTS
 

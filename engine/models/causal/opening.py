@@ -9,12 +9,12 @@ from tokenizers import Tokenizer
 
 from engine.models.causal.chat_template import ChatTemplate, chat_of
 from engine.models.causal.config import markers
-from engine.models.causal.markers import FimTokens
 from engine.models.causal.tokenizer import read_tokenizer
 from engine.models.checkpoints.directory import Checkpoint
 from engine.models.checkpoints.placement import Placement
 from engine.models.masked.config import read_architecture
 from engine.models.masked.network import MaskedModule, MaskedNetwork
+from engine.models.prompts.markers import FimTokens
 from engine.models.weights import OnPercent, load_weights
 
 

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from engine.common.names import is_name_character
 from engine.common.request import FillRequest
 from engine.models.base import Prompt
-from engine.models.causal.markers import FimTokens
+from engine.models.prompts.markers import FimTokens
 from engine.models.prompts.text_window import cut_at_cursor
 from engine.models.tokenizer import PromptLayout, within
 from engine.models.vocabulary import Vocabulary

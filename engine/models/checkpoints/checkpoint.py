@@ -18,7 +18,8 @@ from engine.models.checkpoints.directory import (
 )
 from engine.models.checkpoints.gguf import GgufFile, gguf_file, read_gguf
 from engine.models.checkpoints.packed import check_formats, packed
-from engine.models.registry import Family, family_of, family_of_gguf
+from engine.models.family import Family
+from engine.models.registry import family_of, family_of_gguf
 
 _ADAPTER = "adapter_config.json"
 _TOKENIZER_FILES = (("tokenizer.json",), ("vocab.json", "merges.txt"))
@@ -76,6 +77,7 @@ def _checkpoint(files: Files, family: Family, tensors: tuple[TensorHeader, ...],
         path=files.path,
         family=family.name,
         length=length,
+        int8=family.int8,
         config=files.config,
         metadata=files.metadata,
         fields=files.fields,

@@ -129,6 +129,8 @@ class Checkpoint(Files):
     """The tensors to load, with their names in the loaded module."""
     nbytes: int
     """Size of all weight files on disk."""
+    int8: bool = False
+    """Whether a processor that multiplies int8 runs it in that format."""
 
     @property
     def parameters(self) -> int:

@@ -73,7 +73,7 @@ def check_cuda(device: str, is_there: bool) -> None:
 
 
 def _on_cpu(checkpoint: Checkpoint, machine: Machine) -> Placement | None:
-    int8 = checkpoint.length == "causal" and formats().int8
+    int8 = checkpoint.int8 and formats().int8
     dtype = torch.float32 if int8 or cpu_itemsize(checkpoint.parameters) == 4 else torch.bfloat16
     placement = Placement(device="cpu", layers=("cpu",) * checkpoint.layers, dtype=dtype, int8=int8)
     return placement if memory_plan(checkpoint, placement).total <= machine.cpu else None

@@ -80,6 +80,14 @@ class DiffusionGemma(PiecewisePrefill, CanvasModel[GemmaNetwork]):
     def width_head(self) -> Self:
         return self
 
+    @property
+    def adaptable(self) -> Self:
+        return self
+
+    @property
+    def left_to_right(self) -> Self:
+        return self
+
     def encode(self, ids: Sequence[int]) -> EncodedContext:
         """Encode what the cache does not hold of the context [T]."""
         return self._read(ids)[0]

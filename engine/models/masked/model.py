@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
+from typing import Self
 
 import torch
 from msgspec import convert
@@ -62,6 +63,10 @@ class Masked(CanvasModel[MaskedNetwork]):
         prompt = MaskedPrompt(tokenizer, vocabulary, found, cut_anywhere=checkpoint.metadata.get("cut_anywhere", False))
         info = _info(checkpoint, placement, found, vocabulary)
         return cls(MaskedNetwork(module, found.architecture), info, prompt, shifted=found.published.shifted)
+
+    @property
+    def adaptable(self) -> Self:
+        return self
 
     @property
     def reads(self) -> int:

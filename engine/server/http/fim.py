@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from engine.common.request import Snippet
-from engine.models.causal.markers import DIALECTS, Dialect
+from engine.models.prompts.markers import DIALECTS, Dialect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,6 @@ from engine.lab.bench.fills import end_to_end
 from engine.lab.bench.steps import bounds, flops, grid, keystroke, products, run_all, step_kinds
 from engine.lab.bench.timing import Stopwatch
 from engine.lab.bench.workload import Measured, request_for, token_ids
-from engine.models.base import LeftToRight
 from engine.models.masked.model import Masked
 from engine.models.network import Activation, feed_forward
 from tests.engine.toy_gaps import toy_gaps
@@ -41,7 +40,7 @@ def small() -> Masked:
 
 def test_it_can_be_measured_but_reads_no_way_but_its_own(small: Masked):
     assert isinstance(small, Measured)
-    assert not isinstance(small, LeftToRight)
+    assert small.left_to_right is None
     assert not generates(small)
 
 
