@@ -26,12 +26,11 @@ from engine.common.exits import FAILURE, one_line_errors
 from engine.common.names import Device, rooted
 from engine.common.processes import working_dir
 from engine.common.request import FillRequest
-from engine.common.server_address import destination
 from engine.common.sizes import binary_bytes, decimal_bytes
 from engine.common.terminal import shown
 from engine.common.wording import counted, wrapped
 from engine.models.adapters.metadata import all_adapters, read_metadata
-from engine.models.addressed import model_address
+from engine.models.addressed import named
 from engine.models.checkpoints.catalog import find
 from engine.models.checkpoints.choice import choose
 from engine.models.registry import family_named
@@ -137,8 +136,8 @@ def _torch() -> str:
 
 
 def _model(name: str) -> str:
-    if address := model_address(name):
-        return address.about
+    if about := named(name).about:
+        return about
     checkpoint, choice = find(name), choose()
     why = f"; {choice.why}" if choice.name == name else ""
     size = f"{checkpoint.parameters / 1e6:,.1f} M parameters, {decimal_bytes(checkpoint.nbytes)}"
@@ -149,14 +148,14 @@ def _model(name: str) -> str:
 def _placed(model: str, device: str) -> str:
     from engine.models.checkpoints.placement import place, this_machine
 
-    return place(find(model), cast(Device, device), this_machine()).device
+    return "cpu" if named(model).opened else place(find(model), cast(Device, device), this_machine()).device
 
 
 def _device(model: str, device: str) -> str:
     import torch
 
-    if address := model_address(model):
-        return address.device
+    if where := named(model).device:
+        return where
     where = _placed(model, device)
     if where.startswith("cuda"):
         return f"{where}, {torch.cuda.get_device_name(where)}"
@@ -172,12 +171,12 @@ def _numbers() -> str:
 def _products(model: str, device: str) -> str:
     from engine.models.quantized.layers import product_ways
 
-    return product_ways("cpu" if model_address(model) else _placed(model, device))
+    return product_ways(_placed(model, device))
 
 
 def _memory(model: str, device: str) -> str:
     free = psutil.virtual_memory().available
-    if model_address(model):
+    if named(model).opened:
         return f"{binary_bytes(free)} free"
     from engine.models.checkpoints.placement import memory_plan, place, this_machine
 
@@ -215,7 +214,7 @@ def _socket() -> str:
     status = ask_status()
     if status is None:
         return f"{where}, no engine runs"
-    goes = destination(status.model)
+    goes = named(status.model).destination
     editors = counted(len(status.clients) - 1, "editor")
     return f"{where}, engine {status.pid} with {status.model}, {editors}{goes and f'; {goes}'}"
 

@@ -118,7 +118,7 @@ def stop() -> None:
 def restart(**given: Any) -> None:
     """Stop the engine, if one runs, and start one in the background. It keeps its options, unless they are given here
     or the engine does not answer."""
-    from engine.models.addressed import model_address
+    from engine.models.addressed import named
     from engine.server import stopping
     from engine.server.options import chosen_options
 
@@ -134,7 +134,7 @@ def restart(**given: Any) -> None:
         if not before.http or http_address(before.http).port != address.port:
             # The running engine may still use the address.
             bound(address).close()
-    if settings.device == "cuda" and model_address(settings.model) is None:
+    if settings.device == "cuda" and named(settings.model).opened is None:
         # This check takes seconds; a new engine reports the problem itself.
         import torch
 

@@ -19,6 +19,7 @@ from engine.common.errors import BadInput
 from engine.common.exits import interruptible, one_line_errors
 from engine.common.names import Device
 from engine.common.options import A_PATH
+from engine.models.addressed import named
 
 if TYPE_CHECKING:
     from engine.lab.eval.reserved.packages import Role
@@ -96,7 +97,8 @@ def evaluate(
     with _interruptible(out), Beside(model) as beside:
         rows = chosen_rows([*(each.name for each in ROWS if all_rows), *row] or [ADAPTIVE], beside)
         chosen, source = chosen_tasks(tasks, holes, lang, limit, seed, hand=hand)
-        about = {"model": model, "weights": _weights(model), "seed": seed, "max_tokens": max_tokens, **source}
+        weights = _fingerprint(named(model).files())
+        about = {"model": model, "weights": weights, "seed": seed, "max_tokens": max_tokens, **source}
         with Results(out, about, ", or choose another --out") as results:
             if all((row.name, task.name) in results for row in rows for task in chosen):
                 about["device"] = "results of an earlier run"
@@ -188,20 +190,6 @@ def chosen_tasks(
         # The tasks' names identify the files' contents.
         return code_holes(holes, lang, limit, seed), {"tasks": f"gaps in {holes.resolve().name}"}
     raise BadInput("Give a file of tasks, a folder with --holes, or --hand.")
-
-
-def _weights(name: str) -> str:
-    """A fingerprint of a model's weights and settings."""
-    from engine.models.addressed import model_address
-    from engine.models.checkpoints.catalog import find
-    from engine.models.checkpoints.pull import PATTERNS
-
-    if address := model_address(name):
-        return _fingerprint(address.files)
-    path = find(name).path
-    # Without the model card and plots.
-    files = {file for pattern in PATTERNS for file in path.glob(pattern)} if path.is_dir() else {path}
-    return _fingerprint(sorted(files))
 
 
 def _fingerprint(files: Sequence[Path]) -> str:

@@ -80,12 +80,6 @@ def with_options(name: str, **options: str | bool) -> str:
     return f"{base}?{urlencode(wanted, safe='/~:')}" if wanted else base
 
 
-def destination(model: str) -> str:
-    """A sentence that says where text goes that is filled by this model; empty where it stays on the machine."""
-    server = server_of(model)
-    return server and f"Text around the cursor is sent to {server}."
-
-
 def server_of(model: str) -> str:
     """Scheme, host and port of the server that runs a model; empty where this machine does."""
     return server_address(model).url if model.startswith(REMOTE) else ""

@@ -9,7 +9,7 @@ from engine.common.errors import BadInput
 from engine.common.http_address import http_address
 from engine.common.names import AUTO, check_device, rooted
 from engine.common.processes import at_home, working_dir
-from engine.models.addressed import model_address
+from engine.models.addressed import named
 from engine.models.checkpoints.catalog import find
 from engine.models.checkpoints.choice import resolved
 from engine.server.http.prerequisites import check_extra
@@ -44,5 +44,5 @@ def check_options(options: EngineOptions) -> None:
         check_extra()
         http_token(http_address(options.http), options.http_token_file)
     check_device(options.device)
-    if model_address(options.model) is None:
+    if named(options.model).opened is None:
         find(resolved(options.model))

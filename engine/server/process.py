@@ -25,7 +25,7 @@ from engine.common.client import welcome
 from engine.common.errors import BadInput, EngineError, unquoted
 from engine.common.names import AUTO, BUNDLED, Device
 from engine.common.version import __version__
-from engine.models.addressed import model_address
+from engine.models.addressed import named
 from engine.server import memory
 from engine.server.server import EngineServer
 from engine.server.settings import EngineOptions
@@ -129,8 +129,7 @@ async def _serve(settings: EngineOptions, why_no_log: str) -> bool:
 
     memory.share_one_heap()
     torch_import.defer()
-    address = model_address(settings.model)
-    if address is None or not address.is_test:
+    if not named(settings.model).is_test:
         # Most of the way to a first answer; it can begin during the first client's handshake.
         threading.Thread(target=_import_loader, name="imports", daemon=True).start()
     server = EngineServer(settings, load, why_no_log, _advice if settings.auto and settings.model == BUNDLED else str)

@@ -22,8 +22,8 @@ from engine.common.address import Claim, TcpAddress, forget_address, write_tcp_a
 from engine.common.messages import EngineState, EngineStatus, Failed, Notice, Welcome
 from engine.common.peercred import is_own, peer_of
 from engine.common.protocol import VERSION, pack
-from engine.common.server_address import destination
 from engine.common.version import __version__
+from engine.models.addressed import named
 from engine.server import memory
 from engine.server.analyzer import Analyzer
 from engine.server.connection import Connection
@@ -75,7 +75,7 @@ class EngineServer:
         self._why_no_log = why_no_log
         self._advice: Callable[[], str] | None = advice
         # What every state says that has nothing more urgent to say.
-        self._always = " ".join(filter(None, (destination(settings.model), why_no_log)))
+        self._always = " ".join(filter(None, (named(settings.model).destination, why_no_log)))
         self._state = EngineState(name="unloaded", message=self._always)
         self._began = self._alone_since = time.monotonic()
         self._metrics = Metrics()

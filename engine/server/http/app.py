@@ -6,7 +6,6 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Sequence
-from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -19,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from engine.common.messages import Drafted, EngineMessage, Failed, FillReply
 from engine.common.request import Filled, FillRequest
-from engine.models.addressed import model_address
+from engine.models.addressed import named
 from engine.server.connection import Host
 from engine.server.http import fim, llamacpp, openai
 from engine.server.http.bodies import ChatBody, CompletionBody, HttpError, InfillBody, RequestBody, read_body
@@ -45,7 +44,7 @@ class HttpApp:
     def __init__(self, host: Host, fills: HttpFills, model: str) -> None:
         self._host = host
         self._fills = fills
-        self._model = shown_name(model)
+        self._model = named(model).public_name
         self._since = time.time()
         self.answered: dict[tuple[str, int], int] = {}
 
@@ -137,13 +136,6 @@ class EventStream(Response):
             except HttpError as error:
                 await _send(send, _event(self._form.error_object(error.status, str(error))))
             await send({"type": "http.response.body", "body": self._form.END, "more_body": False})
-
-
-def shown_name(model: str) -> str:
-    """A model's name as clients see it: of a folder its own, and nothing of where it lies."""
-    if address := model_address(model):
-        return address.public_name
-    return PurePath(model).name if PurePath(model).is_absolute() else model
 
 
 def refusal(path: str, error: HttpError) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.common.errors import ModelError
-from engine.common.server_address import destination, server_address, with_options
+from engine.common.server_address import server_address, server_of, with_options
 
 
 def test_an_address_says_where_and_what():
@@ -52,5 +52,5 @@ def test_settings_become_part_of_the_address():
 
 
 def test_it_is_said_where_text_goes():
-    assert destination("vllm+https://gpu:8000/m") == "Text around the cursor is sent to https://gpu:8000."
-    assert destination("bundled") == ""
+    assert server_of("vllm+https://gpu:8000/m") == "https://gpu:8000"
+    assert server_of("bundled") == ""

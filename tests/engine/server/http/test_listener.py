@@ -22,7 +22,6 @@ from engine.fill.loading import load
 from engine.models.oracle.model import Case, Oracle
 from engine.server.http import bodies
 from engine.server.http import listener as listener_module
-from engine.server.http.app import shown_name
 from engine.server.http.bodies import CompletionBody, read_body
 from engine.server.settings import HttpBounds, Limits
 from tests.dg_lsp.handlers.test_server import Session
@@ -625,11 +624,3 @@ def test_without_the_extra_the_way_out_is_named(place, tmp_path):
     assert (
         "uvicorn, which is not installed: run `pipx install --force '.[http]'` in a clone of dg-lsp." in result.stderr
     )
-
-
-def test_a_models_name_tells_nothing_of_where_it_lies():
-    assert shown_name("bundled") == "bundled"
-    assert shown_name("google/some-model") == "google/some-model"
-    assert shown_name("/home/somebody/models/mine") == "mine"
-    assert shown_name("oracle:/home/somebody/oracle.json") == "oracle"
-    assert shown_name("vllm+https://gpu.example/org/model?key_file=/home/somebody/key") == "org/model"
