@@ -77,7 +77,7 @@ def test_a_calibration_that_can_not_be_written_leaves_the_one_before(tmp_path: P
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", cut)
-    told = re.escape(f"{file} can't be written (No space left on device)") + ".*DG_LSP_STATE_DIR"
+    told = re.escape(f"{file} can't be written to (No space left on device)") + ".*DG_LSP_STATE_DIR"
     with pytest.raises(EngineError, match=told):
         write_prior(PUBLISHED_PRIOR, file)
     assert read_prior(file) == FLAT
@@ -85,5 +85,5 @@ def test_a_calibration_that_can_not_be_written_leaves_the_one_before(tmp_path: P
 
 def test_a_folder_that_can_not_be_made_is_told(tmp_path: Path):
     (tmp_path / "calibration").touch()
-    with pytest.raises(EngineError, match=r"model\.json can't be written \("):
+    with pytest.raises(EngineError, match=r"model\.json can't be written to \("):
         write_prior(FLAT, prior_file(tmp_path, "model"))
