@@ -22,10 +22,10 @@ def workspace_edit(
         types.TextEdit(range=range_of(snapshot.lines, each.start, each.end, snapshot.encoding), new_text=each.text)
         for each in replacements
     ]
-    if client.can("workspace", "workspaceEdit", "documentChanges") is not True:
+    if not client.can("workspace", "workspaceEdit", "documentChanges"):
         return types.WorkspaceEdit(changes={snapshot.uri: edits})
     document = types.OptionalVersionedTextDocumentIdentifier(uri=snapshot.uri, version=snapshot.version)
-    if client.can("workspace", "workspaceEdit", "changeAnnotationSupport") is None:
+    if client.can("workspace", "workspaceEdit", "changeAnnotationSupport") in (None, False):
         return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(text_document=document, edits=edits)])
     annotated = [
         types.AnnotatedTextEdit(range=each.range, new_text=each.new_text, annotation_id=ANNOTATION) for each in edits

@@ -53,7 +53,7 @@ def item_insertion(hello: ClientHello) -> ItemInsertion:
     modes = hello.can(*item, "insertTextModeSupport", "valueSet")
     if modes and isinstance(modes, list):
         return ItemInsertion.PLAIN if InsertTextMode.AsIs in modes else ItemInsertion.INDENTED
-    takes_snippets = hello.can(*item, "snippetSupport") is True
+    takes_snippets = bool(hello.can(*item, "snippetSupport"))
     is_neovims = hello.said("clientInfo", "name") == "Neovim"
     return ItemInsertion.SNIPPET if is_neovims and takes_snippets else ItemInsertion.PLAIN
 

@@ -249,7 +249,10 @@ class DgServer(LanguageServer):
 
 def _folders(hello: ClientHello) -> list[str]:
     given = hello.said("workspaceFolders")
-    folders = [ClientHello(each).said("uri") for each in cast(list[object], given)] if isinstance(given, list) else []
-    path = hello.said("rootPath")
-    root = hello.said("rootUri") or (from_fs_path(path) if isinstance(path, str) and path else None)
-    return [each for each in folders or [root] if isinstance(each, str)]
+    said = [ClientHello(each).said("uri") for each in cast(list[object], given)] if isinstance(given, list) else []
+    if folders := [each for each in said if isinstance(each, str)]:
+        return folders
+    root, path = hello.said("rootUri"), hello.said("rootPath")
+    if not (isinstance(root, str) and root):
+        root = from_fs_path(path) if isinstance(path, str) and path else None
+    return [root] if root else []

@@ -56,7 +56,7 @@ class EditorClient:
         self.is_copilots = hello.is_copilots
 
     def can_show_progress(self) -> bool:
-        return self.hello.can("window", "workDoneProgress") is True
+        return bool(self.hello.can("window", "workDoneProgress"))
 
     def complain(self, sentence: str) -> None:
         """Write a sentence to the client's log, without a popup, and to ours."""
@@ -93,7 +93,7 @@ class EditorClient:
 
     async def configuration(self) -> Sequence[Any]:
         """The client's settings tables; none where it does not answer in time."""
-        if self.hello.can("workspace", "configuration") is not True:
+        if not self.hello.can("workspace", "configuration"):
             return ()
         params = ConfigurationParams(items=[ConfigurationItem(section=section) for section in SECTIONS])
         try:
@@ -104,7 +104,8 @@ class EditorClient:
 
     def can_choose(self) -> bool:
         """Whether the user can be asked to choose something."""
-        return isinstance(self.hello.can("window", "showMessage"), dict)
+        # An empty table of Lua is a list in JSON.
+        return isinstance(self.hello.can("window", "showMessage"), dict | list)
 
     async def choose(self, sentence: str, choices: Sequence[str]) -> str:
         """The user's choice; empty: none."""

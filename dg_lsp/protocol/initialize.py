@@ -51,7 +51,8 @@ class ClientHello:
     @property
     def has_inline(self) -> bool:
         """Whether the client has inline completion: it names it, even as null (lsp-mode)."""
-        return "inlineCompletion" in (self.can("textDocument") or ())
+        document = self.can("textDocument")
+        return isinstance(document, dict) and "inlineCompletion" in document
 
     @property
     def encoding(self) -> _Encoding:
@@ -71,7 +72,7 @@ class ClientHello:
     @property
     def can_register(self) -> bool:
         """Whether completion can be registered later."""
-        return self.can("textDocument", "completion", "dynamicRegistration") is True
+        return bool(self.can("textDocument", "completion", "dynamicRegistration"))
 
 
 def answer_to(message: Any) -> tuple[object, bytes] | None:
@@ -100,7 +101,7 @@ def capabilities(hello: ClientHello) -> dict[str, Any]:
         "executeCommandProvider": {"commands": list(COMMANDS)},
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}, "fileOperations": {}},
     }
-    if hello.can("notebookDocument") is not None:
+    if hello.can("notebookDocument") not in (None, False):
         # Of any kind, with all cells.
         offered["notebookDocumentSync"] = {"notebookSelector": [{"notebook": "*"}]}
     settings = section(hello.options)

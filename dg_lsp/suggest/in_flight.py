@@ -8,11 +8,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from dg_lsp.backend.resident import Resident
 from engine.common.averages import running_average
 from engine.common.request import Filled, FillRequest
 
+Found = TypeVar("Found")
 BURST_GAP_MS = 300.0
 """Longest gap between two keys of a burst."""
 _MARGIN = 1.25
@@ -31,24 +33,31 @@ class InFlight:
         self._resident = resident
         self.debounce = debounce
         self._jobs: dict[str, _Job] = {}
-        self._newest: dict[str, Callable[[], Awaitable[FillRequest]]] = {}
+        self._newest: dict[str, object] = {}
         """What makes the newest request of each document."""
         self.sent = 0
         """Requests that went to the engine."""
         self.superseded = 0
 
     async def fill(
-        self, document: str, make: Callable[[], Awaitable[FillRequest]], *, load: bool = False
+        self,
+        document: str,
+        look: Callable[[], Awaitable[Found]],
+        make: Callable[[Found], FillRequest],
+        *,
+        load: bool = False,
     ) -> Filled | None:
-        """The answer to the request that `make` makes; None where there is none or a newer request replaced it.
+        """The answer to the request that `make` makes of what `look` finds; None where there is none or a newer request
+        replaced it.
 
         A request equal to the latest one shares its answer. The work is cancelled once nobody waits for it. `load`:
         wait until the model is loaded; else only start loading it.
         """
         self._newest[document] = make
-        request = await make()
+        found = await look()
         if self._newest.get(document) is not make:
             return None
+        request = make(found)
         job = self._jobs.get(document)
         if not job or job.request != request or _was_in_vain(job.task):
             self.supersede(document)

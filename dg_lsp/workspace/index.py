@@ -184,18 +184,19 @@ class WorkspaceIndex:
         at = gap.cursor, self._generation, imported
         if held and held.lines is gap.lines and (held.cursor, held.generation, held.imported) == at:
             return held.found
-        prefix, suffix = with_line_feeds(gap.text[: gap.cursor]), with_line_feeds(gap.text[gap.cursor :])
+        before, after = gap.text[: gap.cursor], gap.text[gap.cursor :]
         found = look_up(
             (self._open, self._files),
             _name(uri),
-            prefix[-_AROUND_CHARS:],
-            suffix[:_AROUND_CHARS],
+            with_line_feeds(before[-_AROUND_CHARS:]),
+            with_line_feeds(after[:_AROUND_CHARS]),
             number=gap.lines.line_of(gap.cursor) + 1,
             single_line=not gap.ends_line,
             within_s=LOOK_UP_S,
         )
         if imported:
-            name, line = _name(uri), CursorLine.of(prefix + suffix, len(prefix))
+            prefix = with_line_feeds(before)
+            name, line = _name(uri), CursorLine.of(prefix + with_line_feeds(after), len(prefix))
             found += [*name_texts(imported.unused, name, line), *import_texts(imported.missing, name, line)]
         held = self._looked_up[uri] = _LookUp(
             lines=gap.lines,

@@ -78,7 +78,8 @@ def _progress(model: str, total: int) -> Generator[Callable[[int], None]]:
         with _bar(total) if sys.stderr.isatty() else nullcontext(_lines(total)) as show:
             yield show
     except KeyboardInterrupt:
-        click.echo(f"\nStopped. `dg-lsp pull {model}` continues from here.", err=True)
+        where = "continues from here" if total else "keeps the files that are complete"
+        click.echo(f"\nStopped. `dg-lsp pull {model}` {where}.", err=True)
         raise
 
 

@@ -11,11 +11,13 @@ from dg_lsp.suggest.in_flight import Debounce, InFlight
 from engine.common.request import Filled, FillRequest
 
 
-def request(prefix: str) -> Callable[[], Awaitable[FillRequest]]:
-    async def made() -> FillRequest:
-        return FillRequest(prefix=prefix, suffix="")
+def request(prefix: str) -> tuple[Callable[[], Awaitable[str]], Callable[[str], FillRequest]]:
+    """How it is looked for, and made of what is found."""
 
-    return made
+    async def look() -> str:
+        return prefix
+
+    return look, lambda found: FillRequest(prefix=found, suffix="")
 
 
 class Slow:
@@ -41,7 +43,7 @@ class Slow:
 
 
 async def begun(in_flight: InFlight, prefix: str, document: str = "a") -> asyncio.Task[Filled | None]:
-    task = asyncio.create_task(in_flight.fill(document, request(prefix)))
+    task = asyncio.create_task(in_flight.fill(document, *request(prefix)))
     await asyncio.sleep(0.001)
     return task
 
@@ -64,11 +66,14 @@ async def test_a_request_that_takes_long_to_make_does_not_supersede_a_newer_one(
     in_flight = InFlight(slow, Debounce(0))
     slow.go.set()
 
-    async def late() -> FillRequest:
+    async def late() -> str:
         await found.wait()
-        return FillRequest(prefix="1", suffix="")
+        return "1"
 
-    older = asyncio.create_task(in_flight.fill("a", late))
+    def never(found: str) -> FillRequest:
+        raise AssertionError("The request of a look-up that came too late is not made.")
+
+    older = asyncio.create_task(in_flight.fill("a", late, never))
     await asyncio.sleep(0.001)
     newer = await begun(in_flight, "2")
     found.set()
@@ -84,7 +89,7 @@ async def test_the_same_request_shares_one_answer_under_way_or_there():
     one, other = await begun(in_flight, "1"), await begun(in_flight, "1")
     slow.go.set()
     assert (await one) is (await other)
-    assert (await in_flight.fill("a", request("1"))) is (await one)
+    assert (await in_flight.fill("a", *request("1"))) is (await one)
     assert slow.asked == ["1"]
 
 
@@ -106,12 +111,12 @@ async def test_work_nobody_waits_for_is_cancelled():
 async def test_work_begun_ahead_goes_on_without_anybody_and_is_shared():
     slow = Slow()
     in_flight = InFlight(slow, Debounce(0))
-    ahead = asyncio.create_task(in_flight.fill("a", request("1")))
+    ahead = asyncio.create_task(in_flight.fill("a", *request("1")))
     waiting = await begun(in_flight, "1")
     waiting.cancel()
     await asyncio.wait({waiting})
     slow.go.set()
-    assert (await in_flight.fill("a", request("1"))).model == "1"
+    assert (await in_flight.fill("a", *request("1"))).model == "1"
     assert (await ahead).model == "1"
     assert (slow.asked, slow.cancelled) == (["1"], [])
 
@@ -123,7 +128,7 @@ async def test_a_failure_reaches_who_waits_and_is_not_shared_later():
     in_flight = InFlight(slow, Debounce(0))
     for _ in range(3):
         with pytest.raises(ValueError, match="bad"):
-            await in_flight.fill("a", request("bad"))
+            await in_flight.fill("a", *request("bad"))
     assert slow.asked == ["bad"] * 3
 
 
@@ -152,6 +157,6 @@ async def test_what_had_no_answer_is_asked_again():
             return answers.pop(0)
 
     in_flight = InFlight(Forgetful(), Debounce(0))
-    assert await in_flight.fill("a", request("1")) is None
-    assert (await in_flight.fill("a", request("1"))).model == "1"
-    assert (await in_flight.fill("a", request("1"))).model == "1"
+    assert await in_flight.fill("a", *request("1")) is None
+    assert (await in_flight.fill("a", *request("1"))).model == "1"
+    assert (await in_flight.fill("a", *request("1"))).model == "1"
