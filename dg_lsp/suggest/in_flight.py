@@ -14,7 +14,7 @@ from dg_lsp.backend.resident import Resident
 from engine.common.averages import running_average
 from engine.common.request import Filled, FillRequest
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 BURST_GAP_MS = 300.0
 """Longest gap between two keys of a burst."""
 _MARGIN = 1.25
@@ -42,8 +42,8 @@ class InFlight:
     async def fill(
         self,
         document: str,
-        look: Callable[[], Awaitable[Found]],
-        make: Callable[[Found], FillRequest],
+        look: Callable[[], Awaitable[T]],
+        make: Callable[[T], FillRequest],
         *,
         load: bool = False,
     ) -> Filled | None:

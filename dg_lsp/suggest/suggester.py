@@ -26,7 +26,7 @@ INVOKED_DEADLINE_FACTOR = 5
 """The deadline of a suggestion that the user requested is this many times longer."""
 NEARLY = 0.9
 """From this share of its deadline on, an answer counts as late."""
-_Found = tuple[tuple[WorkspaceMatch, ...], tuple[Snippet, ...]]
+_Matches = tuple[tuple[WorkspaceMatch, ...], tuple[Snippet, ...]]
 """Workspace matches, and definitions that the gap may need."""
 UNSURE = "Nothing was shown: the model's confidence was below inline.threshold. Request a suggestion to see it."
 LATE = "Nothing was shown: there was no valid answer by the deadline (inline.deadline_ms)."
@@ -97,7 +97,8 @@ class Suggester:
             if (held or off) and not invoked:
                 self._on_outcome(off, _origin(held))
             return held[:1]
-        filled = await self._fill(gap, invoked=invoked, lane=lane)
+        make = partial(self._request, gap, invoked=invoked)
+        filled = await self._in_flight.fill(f"{lane} {uri}", partial(self._found, gap), make, load=invoked)
         if filled is not None:
             self._fitted = UNFITTED_THRESHOLD if filled.threshold is None else filled.threshold
         now = self._documents.get(uri)
@@ -121,7 +122,9 @@ class Suggester:
         finished, lane = self._cache(uri).finished(change.after.text), self._lanes.get(uri)
         if finished and lane and self._resident.is_ready and not change.after.policy.off:
             gap = gap_at(change.after, finished.outcome_end)
-            self._expected[uri] = asyncio.create_task(self._fill(gap, invoked=False, lane=lane))
+            make = partial(self._request, gap, invoked=False)
+            work = self._in_flight.fill(f"{lane} {uri}", partial(self._found, gap), make)
+            self._expected[uri] = asyncio.create_task(work)
 
     def rearranged(self, cells: Iterable[str]) -> None:
         """The text around these cells changed: drop suggestions in them."""
@@ -152,14 +155,10 @@ class Suggester:
         at_token = is_name_character(gap.head[-1:] or " ") or is_name_character(gap.tail[:1] or " ")
         return at_token and self._took_back(gap)
 
-    async def _fill(self, gap: CursorGap, *, invoked: bool, lane: str) -> Filled | None:
-        async def look() -> _Found:
-            return await self._index.matches(gap), await self._index.definitions(gap)
+    async def _found(self, gap: CursorGap) -> _Matches:
+        return await self._index.matches(gap), await self._index.definitions(gap)
 
-        make = partial(self._request, gap, invoked=invoked)
-        return await self._in_flight.fill(f"{lane} {gap.snapshot.uri}", look, make, load=invoked)
-
-    def _request(self, gap: CursorGap, found: _Found, *, invoked: bool) -> FillRequest:
+    def _request(self, gap: CursorGap, found: _Matches, *, invoked: bool) -> FillRequest:
         matches, definitions = found
         settings = gap.snapshot.policy.settings
         self._in_flight.debounce.max_delay_ms = settings.inline.max_delay_ms

@@ -66,7 +66,7 @@ def load(name: str = AUTO, device: Device = "auto", on_percent: OnPercent | None
 
     Raises ModelError for a model that is unknown, incomplete, unsafe or too big, OutOfMemory where memory ran out.
     """
-    name = resolved(name)
+    name = resolved(name, beside=True)
     with _failures(f"Loading {name}", "close other programs, or use a smaller model"):
         return Infiller(adapters=Adapters(open_addressed(name) or _load(name, device, on_percent)))
 

@@ -34,7 +34,7 @@ _READ, _NATS = 0.15, 10.0
 _TRIED = 8
 """Most lines that the model scores, the likeliest places first, within the deadline."""
 _CONTEXT = PIECE // 2
-"""Tokens around a place that a model with a causal context reads."""
+"""Tokens around a place that a coder reads."""
 _CALL = 3.0
 """Log-odds that a call follows its signature. Not fitted, as there are few: of 4,585 changed blocks of the reserved
 packages 5 led to 11 calls, 10 of which the next release has."""
@@ -164,8 +164,9 @@ def _easier(
     """Nats by which some lines score higher as `new` than as they are."""
     start, end = span
     lines = structs.replace(request, task="fill", prefix=text[:start], suffix=text[end:])
-    # Where a context is causal, no place finds another one's encoded: of little context each pass can be stopped after.
-    prompt = model.prompt(lines, _CONTEXT if model.prefill else None)
+    # A coder's context begins with what follows a place, so no place finds another one's encoded: with little context,
+    # one pass reads it.
+    prompt = model.prompt(lines, _CONTEXT if model.fills_causally else None)
     gap = open_gap(model, lines, deadline, prompt=prompt)
     ids = [model.tokenize(gap.prompt.head + line) for line in (new, text[start:end])]
     after, before = yield from gap.score(ids)

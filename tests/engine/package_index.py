@@ -23,6 +23,8 @@ class Carriers:
         """Paths whose first answer breaks off in the middle."""
         self.login = ""
         """The Authorization header that is asked for; empty: none."""
+        self.logins: list[str] = []
+        """Authorization headers that were sent."""
         self.asked: list[str] = []
         """Paths, and from which byte."""
         self.url = ""
@@ -59,6 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None: ...
 
     def do_GET(self) -> None:
+        self.carriers.logins += self.headers.get_all("Authorization", [])
         path = urlsplit(self.path).path
         content = self.carriers.files.get(path)
         start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")[0])

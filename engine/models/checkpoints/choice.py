@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -35,8 +35,6 @@ _MEASURED_CORES, _MOST_CORES = 2, 8
 """More cores than that make no single answer faster."""
 _SPARE_NBYTES, _SPARE_SHARE = 1 << 30, 0.1
 """Memory left to other programs beside what they have now: so many bytes, and so much of all memory."""
-_ROOM = 2
-"""Of the bytes of a file in 4 bits, as many are needed: it is kept in 8."""
 _TOLD_FILE = "told-of-coders"
 
 
@@ -66,9 +64,12 @@ class Choice:
     """What would be better, and how to get it; empty: nothing."""
 
 
-def resolved(name: str) -> str:
-    """The name of a model; "auto" is replaced by the one it stands for."""
-    return choose().name if name == AUTO else name
+def resolved(name: str, *, beside: bool = False) -> str:
+    """The name of a model; "auto" is replaced by the one it stands for. `beside`: an engine that runs stays."""
+    if name != AUTO:
+        return name
+    hardware = this_hardware()
+    return choose(replace(hardware, held_nbytes=lambda: 0) if beside else hardware).name
 
 
 def choose(hardware: Hardware | None = None) -> Choice:
@@ -76,7 +77,9 @@ def choose(hardware: Hardware | None = None) -> Choice:
     here = [coder for coder in CODERS.values() if _is_here(coder)]
     hardware = hardware or this_hardware()
     if not here:
-        fits = (coder for coder in CODERS.values() if not _against(coder.name, _ROOM * coder.nbytes, hardware))
+        room = 2 if hardware.int8 else 4
+        # A file of 4 bits a weight becomes 8 bits, else 16.
+        fits = (coder for coder in CODERS.values() if not _against(coder.name, room * coder.nbytes, hardware))
         best = next(fits, None)
         return Choice(
             name=BUNDLED,

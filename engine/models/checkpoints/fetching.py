@@ -154,7 +154,9 @@ def _kept(published: PublishedFile, target: Path) -> Path:
 
 def _from_hub(published: PublishedFile, target: Path, on_progress: OnProgress, settings: IndexSettings) -> None:
     with _reached("the Hub"):
-        answer = _resumed(_on_hub(published), _part(target), settings, _hub_login())
+        # What packages carry, too, is public: a login that has expired would be refused.
+        login = "" if published.packages else _hub_login()
+        answer = _resumed(_on_hub(published), _part(target), settings, login)
     _state(target).unlink(missing_ok=True)
     _download(answer, _part(target), on_progress, 0, published.nbytes)
 

@@ -123,6 +123,13 @@ def test_an_engine_that_runs_gives_way_to_the_next_one():
     assert choose(replace(scarce, held_nbytes=lambda: 8 << 30)).name == "coder-1.5b"
 
 
+def test_beside_an_engine_that_stays_its_memory_is_not_free(monkeypatch: pytest.MonkeyPatch):
+    have("coder-1.5b")
+    scarce = replace(ROOMY, free_nbytes=1 << 30, held_nbytes=lambda: 8 << 30)
+    monkeypatch.setattr(choice, "this_hardware", lambda: scarce)
+    assert (resolved("auto"), resolved("auto", beside=True)) == ("coder-1.5b", "bundled")
+
+
 def test_the_memory_of_an_engine_is_that_of_who_holds_its_lock():
     make_runtime_dir()
     program = "import sys; lock = open(sys.argv[1], 'w'); print('held', flush=True); sys.stdin.read()"

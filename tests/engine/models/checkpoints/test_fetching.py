@@ -5,6 +5,7 @@ import random
 import shutil
 from base64 import b64encode
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -191,8 +192,17 @@ def test_who_is_logged_in_at_the_hub_is_known_there(carriers: Carriers, monkeypa
     carriers.files[ON_HUB] = CONTENT
     carriers.login = "Bearer hf_mine"
     monkeypatch.setenv("HF_TOKEN", "hf_mine")
+    fetch(replace(CODER, packages=()), lambda nbytes: None)
+    assert held() == CONTENT
+
+
+def test_a_login_is_not_told_where_none_is_needed(carriers: Carriers, monkeypatch: pytest.MonkeyPatch):
+    """One that has expired would be refused."""
+    carriers.files[ON_HUB] = CONTENT
+    monkeypatch.setenv("HF_TOKEN", "hf_old")
     fetch(CODER, lambda nbytes: None)
     assert held() == CONTENT
+    assert carriers.logins == []
 
 
 def test_a_package_without_a_part_is_refused(carriers: Carriers):
