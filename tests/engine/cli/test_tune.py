@@ -90,7 +90,7 @@ def test_a_dry_run_with_the_coder_that_is_chosen_says_what_tuning_it_would_take(
     shutil.copytree(ROOT / "engine" / "common", tmp_path / "code", ignore=shutil.ignore_patterns("__pycache__"))
     models_dir().mkdir(parents=True)
     write_coder(models_dir() / CODERS["coder-0.5b"].file)
-    monkeypatch.setattr("engine.models.checkpoints.choice.choose", lambda: Choice(name="coder-0.5b", why=""))
+    monkeypatch.setattr("engine.models.checkpoints.choice.choose", lambda hardware: Choice(name="coder-0.5b", why=""))
     assert run(["tune", str(tmp_path / "code"), "--dry-run", "--no-idle"]) == 0
     read, taken = capsys.readouterr().out.splitlines()
     assert re.match(r".*: [\d,]+ files with [\d,]+ tokens to learn from, .* held out to measure on\.", read)
