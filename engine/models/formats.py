@@ -110,14 +110,15 @@ def _this_processor() -> Processor:
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return Processor()
     has: Any = torch.cpu
+    about = _about()
     narrow = has._is_avx512_bf16_supported()
     return Processor(
-        intel="GenuineIntel" in _about(),
+        intel="GenuineIntel" in about,
         avx2=has._is_avx2_supported(),
         avx512=has._is_avx512_supported(),
         bfloat16=narrow,
         tiles=narrow and has._is_amx_tile_supported(),
-        vnni=(has._is_avx512_supported() and has._is_vnni_supported()) or "avx_vnni" in _about().split(),
+        vnni=(has._is_avx512_supported() and has._is_vnni_supported()) or "avx_vnni" in about.split(),
     )
 
 

@@ -27,8 +27,6 @@ _CUDA_NBYTES = 600 << 20
 _LONGEST = 4 * CONTEXT
 _BESIDE = 4
 """Contexts that must fit side by side where they may be longer."""
-
-
 _FULL_PRECISION_NBYTES = 2 << 30
 """Largest size of a model that runs in float32 on the CPU, where few machines are fast in bfloat16."""
 
