@@ -47,6 +47,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     return result
 
 
+@pytest.fixture(autouse=True, scope="session")
+def folders_of_the_tests_own(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test meets the user's engine, or that of a test that runs beside."""
+    folder = tmp_path_factory.mktemp("dg")
+    os.environ |= {f"DG_LSP_{name}_DIR": str(folder / name.lower()) for name in ("RUNTIME", "STATE")}
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors: an eighth of the time a test waits for processes of ours."""
     return min(1 + (os.cpu_count() or 1), 4)

@@ -31,7 +31,8 @@ ROOMY = Hardware(free_nbytes=16 << 30, all_nbytes=32 << 30, cores=2, int8=True, 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DG_LSP_STATE_DIR", str(tmp_path))
+    for name in ("DG_LSP_RUNTIME_DIR", "DG_LSP_STATE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
     return tmp_path
 
 
