@@ -19,6 +19,10 @@ from engine.fill.gap import Gap
 from engine.fill.greedy import Greedy, Said
 from engine.models.base import CausalHead, DraftTree
 
+_LIKELY_ENDS = 0.5
+"""Least probability that acceptance ends where a canvas begins. One that is less likely to be of use costs more than it
+saves: with coder-0.5b 40 gaps of this repository took 1.00 of the time without canvases, 1.06 with one in each pass."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
@@ -51,10 +55,9 @@ def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: 
         # One row is that of the text's last token.
         following = drafts.after(said.ids) if passes else of_drafts(())
         tree, likely = tree_of(following, known, reach.rows - (not known), head.cost)
-        if reach.canvases and head.slots:
-            greedy.logits = head.check(text, tree, likeliest_end(tree, likely))
-        else:
-            greedy.logits = head.check(text, tree)
+        end, share = likeliest_end(tree, likely)
+        pays = reach.canvases and head.slots and share >= _LIKELY_ENDS
+        greedy.logits = head.check(text, tree, end if pays else None)
         written = len(said.ids) - len(known)
         path, token = accepted(tree, len(known), greedy.next)
         if guessed := head.guessed(text):

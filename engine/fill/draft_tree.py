@@ -66,12 +66,13 @@ def tree_of(
     return DraftTree(ids=tuple(ids[:kept]), parents=tuple(parents[:kept])), likely[:kept]
 
 
-def likeliest_end(tree: DraftTree, likely: Sequence[float]) -> int:
-    """The node at which acceptance most likely ends: an index, or ROOT."""
+def likeliest_end(tree: DraftTree, likely: Sequence[float]) -> tuple[int, float]:
+    """The node at which acceptance most likely ends, an index or ROOT, and the probability of that."""
     ends = [1.0, *likely]
     for parent, own in zip(tree.parents, likely, strict=True):
         ends[parent - ROOT] -= own
-    return max(range(len(ends)), key=ends.__getitem__) + ROOT
+    at = max(range(len(ends)), key=ends.__getitem__)
+    return at + ROOT, ends[at]
 
 
 def of_drafts(drafts: Sequence[TokenDraft]) -> Following:

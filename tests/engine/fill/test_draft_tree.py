@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.fill.draft_tree import LEAST, ROOT, TokenDraft, accepted, likeliest, of_drafts, tree_of
+from engine.fill.draft_tree import LEAST, ROOT, TokenDraft, accepted, likeliest, likeliest_end, of_drafts, tree_of
 from engine.models.base import DraftTree
 
 tokens = st.integers(0, 3)
@@ -94,3 +94,9 @@ def test_what_is_accepted_is_what_is_said_and_the_next_token_is_free(
 def _path(tree: DraftTree, text: Sequence[int]) -> list[int]:
     found = paths(tree)
     return [found.index(tuple(text[: at + 1])) for at in range(len(text))]
+
+
+def test_acceptance_ends_most_likely_where_no_draft_goes_on():
+    tree = DraftTree(ids=(1, 2, 3), parents=(ROOT, 0, ROOT))
+    assert likeliest_end(tree, [0.5, 0.45, 0.2]) == (1, 0.45)
+    assert likeliest_end(tree, [0.2, 0.1, 0.1]) == (ROOT, pytest.approx(0.7))
