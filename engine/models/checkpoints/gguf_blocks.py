@@ -46,11 +46,9 @@ def _bytes(value: int, count: int = 8) -> int:
 def _nibbles(packed: Tensor, run: int) -> Tensor:
     """The halves of bytes [..., 8 * N], as words [..., 2 * N]: of each `run` of bytes first the lower halves, then the
     upper ones."""
-    words = _words(packed)
-    halves = torch.stack((words & _bytes(15), words >> 4 & _bytes(15)), dim=-2)
-    if run == packed.shape[-1]:
-        return halves.flatten(-2)
-    return halves.unflatten(-1, (-1, run // 8)).transpose(-3, -2).flatten(-3)
+    words = _words(packed).unflatten(-1, (-1, run // 8))
+    halves = torch.stack((words, words >> 4), dim=-2)
+    return halves.bitwise_and_(_bytes(15)).flatten(-3)
 
 
 def _spread(clear: int, set_: int) -> Tensor:

@@ -70,15 +70,16 @@ class Int8Weight(nn.Module):
         """The layout that it became part of, and where its rows begin in it."""
 
     def put(self, first: int, numbers: Tensor) -> None:
-        """Take rows [R, K] in float32, from the row `first` on."""
+        """Take rows [R, K] in float32, from the row `first` on; they are overwritten."""
         assert self.codes is not None
         most = formats().int8_largest
         step = max(1, _AT_ONCE // self.shape[1])
         for start in range(0, len(numbers), step):
             part = numbers[start : start + step]
-            largest = part.abs().amax(dim=1, keepdim=True).clamp_min_(SMALLEST)
+            largest = torch.maximum(part.amax(dim=1, keepdim=True), -part.amin(dim=1, keepdim=True))
+            largest.clamp_min_(SMALLEST)
             at = slice(first + start, first + start + len(part))
-            self.codes[at] = (part * (most / largest)).round_()
+            self.codes[at] = part.mul_(most / largest).round_()
             self.scales[at] = largest[:, 0] / most
 
     @property

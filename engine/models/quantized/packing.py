@@ -11,6 +11,9 @@ from torch import Tensor
 
 _BLOCK = 64
 """Rows, and columns, of a block."""
+_SUM_NBYTES = 4
+_AT_ONCE = 128
+"""Rows that are added up at once."""
 _TOGETHER = 4
 """Neighbouring columns that one instruction multiplies and adds up."""
 Pack = Callable[[Tensor], Tensor]
@@ -39,21 +42,28 @@ class Packing:
         shape = tuple(codes.shape)
         if self._same.get(shape):
             held = self._first[shape].clone()
-            _bytes(held).copy_(_in_blocks(codes))
-            return held
+            return _put_in_blocks(codes, held)
         held = packed(codes)
         if shape in self._first and shape not in self._same:
-            whole = all(size % _BLOCK == 0 for size in shape)
-            self._same[shape] = whole and torch.equal(_bytes(held), _in_blocks(codes))
+            own = _bytes(held)
+            whole = all(size % _BLOCK == 0 for size in shape) and len(own) == codes.numel() + _SUM_NBYTES * len(codes)
+            ours = _put_in_blocks(codes, held.clone()) if whole else held
+            self._same[shape] = whole and torch.equal(own, _bytes(ours))
         self._first.setdefault(shape, held)
         return held
 
 
-def _in_blocks(codes: Tensor) -> Tensor:
+def _put_in_blocks(codes: Tensor, held: Tensor) -> Tensor:
+    """Replace the codes of a packed weight of the same shape."""
     rows, columns = codes.shape
+    own = _bytes(held).view(torch.int32)
     words = codes.view(torch.int32).view(rows // _BLOCK, _BLOCK, columns // _BLOCK, _BLOCK // _TOGETHER)
-    sums = codes.sum(dim=1, dtype=torch.int32).neg_()
-    return torch.cat((words.permute(0, 2, 3, 1).flatten(), sums)).view(torch.uint8)
+    blocks = own[:-rows].view(rows // _BLOCK, columns // _BLOCK, _BLOCK // _TOGETHER, _BLOCK)
+    blocks.copy_(words.permute(0, 2, 3, 1))
+    # Few rows at a time: a sum makes a copy in 32 bits.
+    sums = [part.sum(dim=1, dtype=torch.int32) for part in codes.split(_AT_ONCE)]
+    torch.neg(torch.cat(sums), out=own[-rows:])
+    return held
 
 
 def _bytes(held: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ def units(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bo
 
 def linear(numbers: Tensor, bias: Tensor | None = None) -> Int8Linear:
     weight = Int8Weight(*numbers.shape)
-    weight.put(0, numbers)
+    weight.put(0, numbers.clone())
     return Int8Linear(weight, None if bias is None else nn.Parameter(bias, requires_grad=False))
 
 
