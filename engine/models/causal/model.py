@@ -51,6 +51,9 @@ _MEASURED = 32
 """Tokens of the context that `measure` times passes after."""
 _ANSWER = 512
 """Most tokens of an answer."""
+_THRESHOLD = 0.12
+"""Least confidence of an automatic suggestion. Of 200 development holes coder-1.5b answers 61% as surely, 70% of these
+exactly; coder-0.5b 48%, 61% of these exactly."""
 _AT_ONCE = 32
 """Rows whose logits are in memory at the same time."""
 _NOTHING = DraftTree(ids=(), parents=())
@@ -340,6 +343,7 @@ def _info(coder: Coder, name: str, vocabulary: Vocabulary) -> ModelInfo:
         forbidden_ids=tuple(vocabulary.empty),
         canvas_length=_ANSWER,
         widths=(_ANSWER,),
+        threshold=_THRESHOLD,
         context_limit=CONTEXT,
         instructions=coder.chat is not None,
     )
