@@ -89,7 +89,7 @@ def say(monkeypatch: pytest.MonkeyPatch, model: DiffusionGemma, tokens: Iterable
     told = [*islice(tokens, LONGEST + 2), model.info.end_id]
     trees: list[DraftTree] = []
 
-    def check(text: ToldText, tree: DraftTree) -> Tensor:
+    def check(text: ToldText, tree: DraftTree, canvas: int | None = None) -> Tensor:
         trees.append(tree)
         logits = torch.zeros(1 + len(tree.ids), model.vocabulary.size)
         depths = [len(text.written)]
