@@ -20,8 +20,8 @@ from engine.fill.greedy import Greedy, Said
 from engine.models.base import CausalHead, DraftTree
 
 _LIKELY_ENDS = 0.5
-"""Least probability that acceptance ends where a canvas begins. One that is less likely to be of use costs more than it
-saves: with coder-0.5b 40 gaps of this repository took 1.00 of the time without canvases, 1.06 with one in each pass."""
+"""Least probability that acceptance ends where a canvas begins: so 32 gaps of this repository take coder-0.5b as long
+as without canvases. With a canvas in each pass they take 6% longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
