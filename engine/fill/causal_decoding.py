@@ -55,9 +55,8 @@ def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: 
         # One row is that of the text's last token.
         following = drafts.after(said.ids) if passes else of_drafts(())
         tree, likely = tree_of(following, known, reach.rows - (not known), head.cost)
-        end, share = likeliest_end(tree, likely)
-        pays = reach.canvases and head.slots and share >= _LIKELY_ENDS
-        greedy.logits = head.check(text, tree, end if pays else None)
+        canvas = _canvas_after(tree, likely) if reach.canvases and head.slots else None
+        greedy.logits = head.check(text, tree, canvas)
         written = len(said.ids) - len(known)
         path, token = accepted(tree, len(known), greedy.next)
         if guessed := head.guessed(text):
@@ -69,6 +68,12 @@ def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: 
                 return
             yield
         passes = usual = True
+
+
+def _canvas_after(tree: DraftTree, likely: Sequence[float]) -> int | None:
+    """The node that a canvas follows; None where it would cost more than it saves."""
+    end, share = likeliest_end(tree, likely)
+    return end if share >= _LIKELY_ENDS else None
 
 
 def _take_guess(

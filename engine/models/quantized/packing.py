@@ -11,9 +11,8 @@ from torch import Tensor
 
 _BLOCK = 64
 """Rows, and columns, of a block."""
-_SUM_NBYTES = 4
 _AT_ONCE = 128
-"""Rows that are added up at once."""
+"""Rows that are added up at once: a sum copies them in 32 bits, which is to stay in the processor's cache."""
 _TOGETHER = 4
 """Neighbouring columns that one instruction multiplies and adds up."""
 Pack = Callable[[Tensor], Tensor]
@@ -46,7 +45,8 @@ class Packing:
         held = packed(codes)
         if shape in self._first and shape not in self._same:
             own = _bytes(held)
-            whole = all(size % _BLOCK == 0 for size in shape) and len(own) == codes.numel() + _SUM_NBYTES * len(codes)
+            nbytes = codes.nbytes + torch.int32.itemsize * len(codes)
+            whole = all(size % _BLOCK == 0 for size in shape) and len(own) == nbytes
             ours = _put_in_blocks(codes, held.clone()) if whole else held
             self._same[shape] = whole and torch.equal(own, _bytes(ours))
         self._first.setdefault(shape, held)
@@ -60,7 +60,6 @@ def _put_in_blocks(codes: Tensor, held: Tensor) -> Tensor:
     words = codes.view(torch.int32).view(rows // _BLOCK, _BLOCK, columns // _BLOCK, _BLOCK // _TOGETHER)
     blocks = own[:-rows].view(rows // _BLOCK, columns // _BLOCK, _BLOCK // _TOGETHER, _BLOCK)
     blocks.copy_(words.permute(0, 2, 3, 1))
-    # Few rows at a time: a sum makes a copy in 32 bits.
     sums = [part.sum(dim=1, dtype=torch.int32) for part in codes.split(_AT_ONCE)]
     torch.neg(torch.cat(sums), out=own[-rows:])
     return held

@@ -45,7 +45,7 @@ def typed(documents: Documents, uri: str, start: int, end: int, text: str) -> No
     assert documents.change(uri, held.version + 1, [event])
 
 
-def test_the_cells_above_are_the_text_before_and_those_below_the_text_behind():
+def test_the_cells_above_are_the_text_before_and_those_below_the_text_after():
     documents = opened("import os\n", "x = 1", "print(x)")
     assert shown(documents, 1, 4) == ("import os\n\nx = ", "1\n\nprint(x)\n")
     assert shown(documents, 0, 0) == ("", "import os\n\n\nx = 1\n\nprint(x)\n")
@@ -54,10 +54,10 @@ def test_the_cells_above_are_the_text_before_and_those_below_the_text_behind():
 def test_prose_is_a_comment_in_code_code_is_not_in_prose_and_other_languages_are_left_out():
     documents = opened("# Load\n\n" + "x" * 1000, "a = 1", "%%sql\nselect 1", "SELECT 2", "b", "more", kinds="mccccm")
     documents.open(TextDocumentItem(uri="cell:3", language_id="sql", version=1, text="SELECT 2"))
-    before, behind = shown(documents, 4, 1)
+    before, after = shown(documents, 4, 1)
     prose = f"Load\n#\n# {'x' * (MARKUP_CHARS - 8)}\n"
     assert before == f"# {prose}a = 1\n\nb"
-    assert behind == "\n\n# more\n"
+    assert after == "\n\n# more\n"
     assert shown(documents, 5, 4)[0].endswith("x\n\nmore")
     assert shown(documents, 2, 14)[0].endswith("x\n%%sql\nselect 1")
     assert shown(documents, 2, 14)[1] == "\n\nSELECT 2\n\n-- more\n"
@@ -257,10 +257,10 @@ def test_cells_keep_their_texts_and_places_through_a_thousand_changes(seed):
             cursor = model.random.choice(_places(cell.text))
             position = position_at(Lines(cell.text), cursor, model.documents.encoding)
             assert offset_at(held.lines, position, model.documents.encoding) == cursor
-            before, behind = text_window(gap_at(held, cursor))
-            assert (len(before), len(behind)) == (len(above) + cursor, len(cell.text) - cursor + len(below))
+            before, after = text_window(gap_at(held, cursor))
+            assert (len(before), len(after)) == (len(above) + cursor, len(cell.text) - cursor + len(below))
             assert before.startswith(above)
-            assert behind.endswith(below)
+            assert after.endswith(below)
             compared += 1
         assert {snapshot.uri for snapshot in model.documents.others("")} == {cell.uri for cell in model.cells}
     assert compared > OPERATIONS
