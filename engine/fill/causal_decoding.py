@@ -17,6 +17,7 @@ from engine.fill.draft_sources import GUESSES, DraftSources
 from engine.fill.draft_tree import ROOT, ROWS, accepted, likeliest_end, of_drafts, tree_of
 from engine.fill.gap import Gap
 from engine.fill.greedy import Greedy, Said
+from engine.fill.next_line import NO_LINE, NextLine
 from engine.models.base import CausalHead, DraftTree
 
 _LIKELY_ENDS = 0.5
@@ -36,6 +37,8 @@ class Reach:
     """Tokens that are never written."""
     rows: int = ROWS
     """Most tokens of one pass."""
+    next_line: NextLine = NO_LINE
+    """The line at which the gap ends."""
     canvases: bool = False
     """Whether each pass has a canvas that drafts for the next one, if the model has canvases."""
 
@@ -43,7 +46,11 @@ class Reach:
 def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: Reach) -> Generator[None]:
     """Continue `said` greedily until the gap's end or the deadline; yields after each pass."""
     greedy = Greedy(
-        head, said, lambda said: len(said.ids) >= reach.most or reach.reached(said), _chooser(gap, said, reach.banned)
+        head,
+        said,
+        lambda said: len(said.ids) >= reach.most or reach.reached(said),
+        _chooser(gap, said, reach.banned),
+        reach.next_line,
     )
     text, known = head.begin(gap.context, gap.suffix, said.ids), list[int]()
     gap.deadline.step_begins()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -10,11 +11,12 @@ from engine.common.request import Cell, Draft, Syntax
 from engine.fill.causal_decoding import Reach, decode
 from engine.fill.draft_sources import DraftSources
 from engine.fill.draft_tree import likeliest
-from engine.fill.ends import Ends
+from engine.fill.ends import Ends, is_told
 from engine.fill.executor import Work
 from engine.fill.gap import Gap
 from engine.fill.greedy import Said, likeliest_other
 from engine.fill.hypotheses import NO_ROW, Hypothesis, shortened
+from engine.fill.next_line import NextLine
 from engine.fill.tokens import token_bounds
 from engine.fill.validation import checked, validated_fills
 from engine.syntax.questions import ValidatedFill
@@ -22,6 +24,9 @@ from engine.syntax.questions import ValidatedFill
 UNMET = math.log(0.3)
 """Log-probability of the end of a text after which neither the model nor the text after the cursor says that the gap
 ends."""
+UNLIKELY = math.log(0.1)
+"""Log-probability of what a text goes on with after its first statement below which that statement is the answer. In
+75 development gaps coder-0.5b is right as often as without it, in 0.94 of the time."""
 _FOLLOWS = 40
 """Characters after the cursor that drafts end with."""
 REDONE = 2
@@ -41,10 +46,23 @@ def causal_fill(gap: Gap, known: Sequence[Hypothesis], *, canvases: bool = False
     texts = [gap.request.guess] if gap.request.guess else []
     texts += [each.text for each in known]
     texts = [gap.model.tokenize(gap.prompt.head + text + follows) for text in texts]
-    # As it was cut before; only its last token may go on after the cursor.
-    texts.append(gap.model.tokenize(gap.prompt.head)[:-1])
-    drafts = DraftSources(gap.prompt.context, gap.prompt.suffix, texts, stops=head.ends, pad=gap.model.info.pad_id)
-    reach = Reach(most=gap.budget, reached=lambda said: ends.reached(gap.text(said.ids)), canvases=canvases)
+    # As it was cut before; only its last token may go on after the cursor, and the last blank goes with a word.
+    texts.append(gap.model.tokenize(gap.prompt.head + "a" * gap.prompt.head.isspace())[:-1])
+    next_line = _next_line(gap, ends)
+    drafts = DraftSources(
+        gap.prompt.context,
+        gap.prompt.suffix,
+        texts,
+        next_line=next_line,
+        stops=head.ends,
+        pad=gap.model.info.pad_id,
+    )
+    reach = Reach(
+        most=gap.budget,
+        reached=lambda said: _is_reached(gap, ends, said),
+        next_line=next_line,
+        canvases=canvases,
+    )
     begun: Said | None = Said()
     found = list[Said]()
     answers = _Answers(gap, ends)
@@ -65,6 +83,25 @@ def causal_fill(gap: Gap, known: Sequence[Hypothesis], *, canvases: bool = False
         # Nothing to hold it against: that it is read once more, with what follows, would tell nobody anything.
         return [replace(each, score=(*each.logs, math.log(each.likely) - sum(each.logs))) for each in offered]
     return offered
+
+
+def _is_reached(gap: Gap, ends: Ends, said: Said) -> bool:
+    """Whether a text reaches the gap's end, or goes on after its first statement in a way that is not likely enough."""
+    text = gap.text(said.ids)
+    if ends.reached(text):
+        return True
+    if (further := ends.goes_on_at(text)) is None:
+        return False
+    bounds = token_bounds(gap.model, said.ids)
+    first = bisect_left(bounds, len(gap.prompt.head) + further)
+    return sum(said.logs[first:]) < UNLIKELY
+
+
+def _next_line(gap: Gap, ends: Ends) -> NextLine:
+    """The line at which the gap ends, up to what tells it from others."""
+    ids = gap.model.tokenize(ends.next_lines)
+    told = (count for count in range(1, len(ids)) if is_told(gap.model.detokenize(ids[:count])))
+    return NextLine(ids=ids[: next(told, len(ids))], spelled=gap.model.vocabulary.bytes.__getitem__)
 
 
 def _answer(gap: Gap, ends: Ends, said: Said) -> str:
@@ -105,7 +142,7 @@ def _hypothesis(gap: Gap, ends: Ends, said: Said, *, broken: bool = False) -> Hy
     if said.end is not None and count == len(said.ids):
         end = said.end
     else:
-        end = sum(said.logs[count:]) if ends.met(text) else UNMET
+        end = max(UNMET, sum(said.logs[count:]) if ends.met(text) else UNMET)
     return Hypothesis(
         row=NO_ROW,
         text=cut,

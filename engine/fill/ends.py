@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate
+from typing import NamedTuple
 
 from engine.common.request import FillRequest
 from engine.common.sequences import overlaps
@@ -16,12 +17,23 @@ from engine.syntax.brackets import indentation
 FURTHER = 1
 """Lines that may follow the first statement before the text goes on with what follows the cursor. Of 48 development
 holes 0 to 6 fill as many with their very text; each line more costs passes where it never comes there."""
+_TOLD = 4
+"""Lines after the cursor of which the first may be told: how it is cut into tokens depends on blank ones after it."""
 _TELLING = 8
 """Characters other than white space that identify a line before it is complete."""
 _COMMENTS = ("#", "//")
 _BRANCHES = re.compile(r"(else|elif|except|finally|catch)\b")
 _QUOTES = ('"""', "'''", "`")
 _OPENERS, _CLOSERS = "([{", ")]}"
+
+
+class _Found(NamedTuple):
+    """Offsets in a text."""
+
+    end: int | None = None
+    """Where the gap ends; None: it does not end yet."""
+    further: int | None = None
+    """Where the line begins that follows the first statement; None: none does."""
 
 
 class Ends:
@@ -40,6 +52,8 @@ class Ends:
         """Number of blank lines from the cursor on."""
         self._next = lines[self._blank] if self._blank < len(lines) else ""
         """The first line after the cursor that is not blank."""
+        self.next_lines = "" if self._in_line else "\n".join(lines[self._blank :][:_TOLD])
+        """The lines after the cursor, from the first that is not blank; empty where the gap ends within a line."""
 
     @property
     def goes_on(self) -> bool:
@@ -48,12 +62,12 @@ class Ends:
 
     def reached(self, said: str) -> bool:
         """Whether the gap's end is reached, so that decoding can stop."""
-        return self._found(said, whole=False) is not None
+        return self._found(said, whole=False).end is not None
 
     def cut(self, said: str) -> int:
         """The number of characters of a text that belong to the gap, once nothing follows the text."""
-        end = self._found(said, whole=False)
-        end = self._found(said, whole=True) if end is None else end
+        end = self._found(said, whole=False).end
+        end = self._found(said, whole=True).end if end is None else end
         return len(said) if end is None else end
 
     def met(self, said: str) -> bool:
@@ -66,17 +80,24 @@ class Ends:
         """Whether a text is empty, or only the line that follows the cursor."""
         return not said.strip() or (not self._in_line and said.strip() == self._next.strip())
 
+    def goes_on_at(self, said: str) -> int | None:
+        """Where a text goes on after its first statement with a further line, as an offset; None where it does not, or
+        where no line follows the cursor."""
+        return self._found(said, whole=False).further if self._next else None
+
     def settled(self, said: str) -> int:
         """The number of characters of a text that belong to the gap, whatever comes next."""
         if "\n" in said.strip("\n"):
             return 0
         return min(len(said) - next(overlaps(said, self._rest.strip()), 0), self.cut(said))
 
-    def _found(self, said: str, *, whole: bool) -> int | None:
-        """Where the gap ends in a text; None: it does not end yet. `whole`: the last line is complete."""
+    def _found(self, said: str, *, whole: bool) -> _Found:
+        """Where the gap ends in a text. `whole`: the last line is complete."""
         lines = said.split("\n")
         starts = [0, *accumulate(len(line) + 1 for line in lines)]
-        return (self._found_in_line if self._in_line else self._found_between)(lines, starts, whole=whole)
+        if self._in_line:
+            return _Found(self._found_in_line(lines, starts, whole=whole))
+        return self._found_between(lines, starts, whole=whole)
 
     def _found_in_line(self, lines: list[str], starts: list[int], *, whole: bool) -> int | None:
         """The end if text stands on both sides of the cursor, or if one line is requested."""
@@ -90,39 +111,37 @@ class Ends:
                 return starts[at] + len(line)
         return None
 
-    def _found_between(self, lines: list[str], starts: list[int], *, whole: bool) -> int | None:
+    def _found_between(self, lines: list[str], starts: list[int], *, whole: bool) -> _Found:
         """The end if the cursor is at the end of its line, or at its beginning."""
         first = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
         indent = indentation(self._line + lines[first]) if first < len(lines) else 0
-        statement, further = None, 0
+        statement, further, then = None, 0, None
         for at in range(first + 1, len(lines)):
             line, is_begun = lines[at].strip(), at == len(lines) - 1 and not whole
             if not line:
                 continue
             if self._follows(line, begun=is_begun):
-                return self._before(lines, starts, at)
+                return _Found(self._before(lines, starts, at))
             if indentation(lines[at]) == indent and _BRANCHES.match(line):
                 # The statement before it goes on.
-                statement, further = None, 0
+                statement, further, then = None, 0, None
                 continue
             if statement is None and self._stands_alone(lines[:at], indent):
-                statement = self._before(lines, starts, at)
+                statement, then = self._before(lines, starts, at), starts[at]
             if statement is not None and indentation(lines[at]) < indent and line[0] not in _CLOSERS:
-                return (
-                    statement if self._next and indentation(self._next) >= indent else self._before(lines, starts, at)
-                )
+                is_deeper = self._next and indentation(self._next) >= indent
+                return _Found(statement if is_deeper else self._before(lines, starts, at))
             if statement is not None and self._next and not is_begun:
                 further += 1
                 if further > FURTHER:
-                    return statement
+                    return _Found(statement)
         if not whole:
-            return None
-        return statement if further else self._before(lines, starts, len(lines))
+            return _Found(further=then)
+        return _Found(statement if further else self._before(lines, starts, len(lines)))
 
     def _follows(self, line: str, *, begun: bool) -> bool:
         wanted = self._next.strip()
-        is_told = begun and len("".join(line.split())) >= _TELLING
-        return bool(wanted) and (line == wanted or (is_told and wanted.startswith(line)))
+        return bool(wanted) and (line == wanted or (begun and is_told(line) and wanted.startswith(line)))
 
     def _stands_alone(self, lines: list[str], indent: int) -> bool:
         """Whether lines with this indentation are complete without further lines of their own."""
@@ -145,6 +164,11 @@ class Ends:
         # The line's own white space is the gap's as far as it stands before the cursor.
         indent = indentation(lines[at]) if at < len(lines) else 0
         return min(starts[at], starts[-1] - 1) + max(0, indent - indentation(self._rest))
+
+
+def is_told(line: str) -> bool:
+    """Whether the beginning of a line tells it from others."""
+    return "\n" in line or len("".join(line.split())) >= _TELLING
 
 
 def _is_open(text: str) -> bool:

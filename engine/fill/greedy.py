@@ -10,7 +10,13 @@ import torch
 from torch import Tensor
 
 from engine.fill.draft_tree import ROOT
+from engine.fill.next_line import NO_LINE, NextLine
 from engine.models.base import CausalHead
+
+MET = math.log(0.01)
+"""Log-probability from which the line at which a text ends is taken for what comes next, although another token is
+likelier: where the one is told by the file, the other one of many. In 100 development gaps coder-0.5b is right in 34
+instead of 32, in 0.83 of the time."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,11 +66,13 @@ class Greedy:
         said: Said,
         is_done: Callable[[Said], bool],
         choose: Callable[[Tensor], Tensor] = torch.argmax,
+        next_line: NextLine = NO_LINE,
     ) -> None:
-        """`choose`: the token for log-probabilities [V]."""
+        """`choose`: the token for log-probabilities [V]; `next_line`: the line at which the text ends."""
         self.logits = torch.empty(0)
         """Logits [1 + N, V] after the text, and after each token of a tree."""
         self._ends, self._said, self._is_done, self._choose = head.ends, said, is_done, choose
+        self._next_line = next_line
         self.done = is_done(said)
 
     def next(self, at: int) -> int | None:
@@ -77,9 +85,27 @@ class Greedy:
             said.end = float(logs[sorted(self._ends)].logsumexp(0))
             self.done = True
             return None
+        if self._meets_next_line(logs, token):
+            self.done = True
+            return None
         likeliest = zip(*(each.tolist() for each in logs.topk(2)), strict=True)
         said.others.append(next((log, other) for log, other in likeliest if other != token))
         said.ids.append(token)
         said.logs.append(float(logs[token]))
         self.done = self._is_done(said)
         return token
+
+    def _meets_next_line(self, logs: Tensor, token: int) -> bool:
+        """Whether the next line comes here rather than `token`; if so, its rest is added to the text."""
+        said, line = self._said, self._next_line.ids
+        begun = self._next_line.begun(said.ids)
+        if begun is None or begun == len(line) or token == line[begun]:
+            return False
+        log = float(logs[line[begun]])
+        if sum(said.logs[len(said.ids) - begun :]) + log < MET:
+            return False
+        rest = len(line) - begun - 1
+        said.ids += line[begun:]
+        said.logs += [log, *[0.0] * rest]
+        said.others += [(float(logs[token]), token), *[(-math.inf, -1)] * rest]
+        return True

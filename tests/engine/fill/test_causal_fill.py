@@ -1,5 +1,6 @@
 """Draft, check, accept: what a causal model fills."""
 
+import math
 from itertools import pairwise
 
 import pytest
@@ -49,6 +50,29 @@ def text(filled: Filled) -> str:
 )
 def test_an_answer_ends_where_the_model_does_or_where_what_follows_the_cursor_begins(says: str):
     assert text(answer(scripted(BOX, says), BOX)) == " depth"
+
+
+VALUE = FillRequest(prefix="import a\nvalue =", suffix="\n\ndef area(depth):\n    return depth\n", language="python")
+
+
+def test_an_answer_ends_where_what_follows_the_cursor_nearly_comes():
+    says, end = " 1\n\n@wraps\n@checks\n@counts\n", len(" 1\n\n")
+    near = answer(scripted(VALUE, says, instead=(end, "def area(depth):\n"), sure=0.9), VALUE)
+    far = answer(scripted(VALUE, says, instead=(end, "class"), sure=0.9), VALUE)
+    assert text(near) == text(far) == " 1"
+    assert near.forwards < far.forwards
+    assert near.candidates[0].confidence == far.candidates[0].confidence
+
+
+@pytest.mark.parametrize(("sure", "wanted"), [(0.8, "b = 1\nc = 2"), (0.6, "b = 1")])
+def test_an_answer_goes_on_after_its_first_statement_where_that_is_likely_enough(
+    sure: float, wanted: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("engine.fill.causal_fill.UNLIKELY", math.log(0.7))
+    request = replace(VALUE, prefix="import a\n")
+    model = scripted(request, "b = 1\nc = 2\n\ndef area(depth):\n", sure=sure)
+    model.instead = (len(head_of(model, request)) + len("b = 1\n"), "@wraps")
+    assert text(answer(model, request)) == wanted
 
 
 def test_drafts_save_passes_and_change_nothing():

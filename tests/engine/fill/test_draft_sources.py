@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.fill.draft_sources import OF_BEGUN_SUFFIX, OF_SUFFIX, OF_TEXT, DraftSources
+from engine.fill.draft_sources import OF_BEGUN_SUFFIX, OF_NEXT_LINE, OF_SUFFIX, OF_TEXT, DraftSources
+from engine.fill.next_line import NextLine
 from engine.fill.ngrams import DISCOUNT, LESS, NGrams
 
 SUFFIX = [50, 51, 52]
@@ -78,6 +79,16 @@ def test_what_follows_the_gap_goes_on_where_it_has_begun():
     assert sources.after([])(()) == pytest.approx({50: OF_SUFFIX})
     assert sources.after([9, 50])(()) == pytest.approx({51: OF_BEGUN_SUFFIX})
     assert sources.after([9, 50])((51,)) == pytest.approx({52: OF_BEGUN_SUFFIX})
+
+
+def test_the_next_line_is_drafted_where_a_line_has_ended_and_nothing_after_it():
+    line = NextLine(ids=[50, 51], spelled=lambda token: b"a\n" if token == 9 else b"\n" if token == 8 else b"a")
+    sources = DraftSources([1], SUFFIX, next_line=line)
+    assert sources.after([])(()) == sources.after([8])(()) == sources.after([7])(()) == {}
+    assert sources.after([9])(()) == pytest.approx({50: OF_NEXT_LINE[0]})
+    assert sources.after([9])((8,)) == pytest.approx({50: OF_NEXT_LINE[0]})
+    assert sources.after([9, 50])(()) == pytest.approx({51: OF_NEXT_LINE[1]})
+    assert DraftSources([50, 51, 52], next_line=line).after([9])((50, 51)) == {}
 
 
 def test_what_was_said_is_drafted_again():

@@ -104,3 +104,21 @@ def test_it_tells_whether_what_follows_the_cursor_came():
     assert ends(BODY).met("total = a\n    return to")
     assert ends(CALL).met("a, b)\n")
     assert not ends(BODY).met("total = a\n    print(a)\n    print(b)\n    print(c)\n")
+
+
+@pytest.mark.parametrize(
+    ("document", "said", "wanted"),
+    [
+        (BODY, "total = a", None),
+        (BODY, "total = a\n    ", None),
+        (BODY, "total = a\n    b", "total = a\n"),
+        (BODY, "if a:\n        b", None),
+        (BODY, "if a:\n        b = 2\n    c", "if a:\n        b = 2\n"),
+        (BODY, "total = (\n        a", None),
+        (LINES, "    total = a\n    b", "    total = a\n"),
+        (CALL, "a\n    b", None),
+        (LAST, "total = a\n    b", None),
+    ],
+)
+def test_a_text_goes_on_after_its_first_statement(document: str, said: str, wanted: str | None):
+    assert ends(document).goes_on_at(said) == (None if wanted is None else len(wanted))

@@ -1,0 +1,28 @@
+"""The line at which a gap ends, as tokens: what a causal model writes next if nothing is missing any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextLine:
+    """The beginning of the line after the cursor."""
+
+    ids: Sequence[int] = ()
+    """Enough tokens to tell the line from others; none where the gap ends within a line."""
+    spelled: Callable[[int], bytes] = lambda token: b""
+    """The bytes of a token."""
+
+    def begun(self, written: Sequence[int]) -> int | None:
+        """The number of a gap's last tokens that are the first ones of this line; None where it can't have begun: no
+        line of the gap has ended right before them, or only blank ones have."""
+        for count in range(min(len(written) - 1, len(self.ids)), -1, -1) if self.ids else ():
+            before = len(written) - count
+            if list(written[before:]) == list(self.ids[:count]) and self.spelled(written[before - 1]).endswith(b"\n"):
+                return count if any(self.spelled(token).strip() for token in written[:before]) else None
+        return None
+
+
+NO_LINE = NextLine()
