@@ -13,15 +13,13 @@ from engine.models.checkpoints.coders import CODERS
 
 ENOUGH = 12
 """Fills before a time is written."""
-_SHARE = 4
-"""The time is that of the slowest fill of the quickest quarter: others ran beside other work."""
 _HEEDED_S = 24 * 3600.0
 """Age up to which a time counts: later the machine may be another, or less busy."""
 _FILE = "fill-times.json"
 
 
 class FillTimes:
-    """Times of fills by the loaded coder; other models are not measured."""
+    """Times of fills by the loaded coder; other models are not measured. Their median counts."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -34,7 +32,7 @@ class FillTimes:
             return
         self._ms.append(ms)
         if len(self._ms) == ENOUGH:
-            _write(self._name, statistics.quantiles(self._ms, n=_SHARE)[0])
+            _write(self._name, statistics.median(self._ms))
 
 
 def measured_ms(name: str) -> float | None:
