@@ -35,6 +35,8 @@ class Reach:
     """Whether the text so far is enough."""
     banned: Sequence[int] = ()
     """Tokens that are never written."""
+    not_first: Sequence[int] = ()
+    """Tokens that the gap's text does not begin with."""
     rows: int = ROWS
     """Most tokens of one pass."""
     next_line: NextLine = NO_LINE
@@ -49,7 +51,7 @@ def decode(gap: Gap, head: CausalHead, said: Said, drafts: DraftSources, reach: 
         head,
         said,
         lambda said: len(said.ids) >= reach.most or reach.reached(said),
-        _chooser(gap, said, reach.banned),
+        _chooser(gap, said, reach),
         reach.next_line,
     )
     text, known = head.begin(gap.context, gap.suffix, said.ids), list[int]()
@@ -95,16 +97,19 @@ def _take_guess(
             drafts.guess(place + at, dict(zip(ids, shares, strict=True)))
 
 
-def _chooser(gap: Gap, said: Said, banned: Sequence[int]) -> Callable[[Tensor], Tensor]:
-    """The likeliest token that is not banned; before the gap's own text, one that spells the head of the prompt."""
+def _chooser(gap: Gap, said: Said, reach: Reach) -> Callable[[Tensor], Tensor]:
+    """The likeliest token that may come; before the gap's own text, one that spells the head of the prompt."""
     vocabulary, head = gap.model.vocabulary, gap.prompt.head.encode()
-    left_out = torch.tensor(sorted(banned), dtype=torch.int64, device=gap.model.info.device)
+    banned, first = (
+        torch.tensor(sorted({*tokens}), dtype=torch.int64, device=gap.model.info.device)
+        for tokens in (reach.banned, (*reach.banned, *reach.not_first))
+    )
 
     def choose(logs: Tensor) -> Tensor:
-        spelled = sum(len(vocabulary.bytes[token]) for token in said.ids) if head else 0
+        spelled = sum(len(vocabulary.bytes[token]) for token in said.ids)
         if left := head[spelled:]:
             spelling = torch.tensor(vocabulary.agreeing(left), device=logs.device)
             return spelling[logs[spelling].argmax()]
-        return logs.index_fill(0, left_out, -torch.inf).argmax()
+        return logs.index_fill(0, first if spelled == len(head) else banned, -torch.inf).argmax()
 
     return choose

@@ -60,6 +60,8 @@ def causal_fill(gap: Gap, known: Sequence[Hypothesis], *, canvases: bool = False
     reach = Reach(
         most=gap.budget,
         reached=lambda said: _is_reached(gap, ends, said),
+        # Who asks where nothing seems to be missing wants what else would be likely.
+        not_first=[*head.ends],
         next_line=next_line,
         canvases=canvases,
     )

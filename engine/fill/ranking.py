@@ -15,10 +15,8 @@ from engine.syntax.overlap import repeats_lines
 LEAST = 1e-3
 """Least probability of a candidate's width: less counts as this."""
 ENDS = 2.0
-"""Weight of the log-probability that a candidate ends the gap, for models that have learnt ends; a token's is 1."""
-NATS = 1.8
-"""Nats added to a workspace match's score for each token that its surroundings share with the gap's. This, ENDS and
-WIDTH_WEIGHT were chosen together on development holes; doubling any of them gained nothing."""
+"""Weight of the log-probability that a candidate ends the gap, for models that have learnt ends; a token's is 1. This,
+WIDTH_WEIGHT and `match_nats` were chosen together on development holes; doubling any of them gained nothing."""
 
 
 def worthwhile(gap: Gap, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -52,7 +50,7 @@ def standing(gap: Gap, hypothesis: Hypothesis, score: Sequence[float]) -> float:
     tokens, widths = len(gap.committed) + len(hypothesis.ids), gap.predicted_widths
     # The probability of the narrowest width that holds so many tokens, where the model predicted widths.
     likely = next((likely for width, likely in widths.items() if width >= tokens), 0.0) if widths else 1.0
-    return sum(score) + ends + fitting(likely) + NATS * hypothesis.likeness - hypothesis.handicap
+    return sum(score) + ends + fitting(likely) + gap.model.info.match_nats * hypothesis.likeness - hypothesis.handicap
 
 
 def fitting(likely: float) -> float:

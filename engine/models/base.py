@@ -100,6 +100,9 @@ class ModelInfo:
     """The token after a gap's text where the model reads it left to right; None: it has not learnt where a gap ends."""
     threshold: float | None = None
     """Least confidence of what is shown without being requested; None: not fitted."""
+    match_nats: float = 1.8
+    """Nats added to a workspace match's score for each token that its surroundings share with the gap's: the worse a
+    model, the more. Chosen for the bundled one on development holes."""
     fingerprint: str = ""
     """Identifies the weights; empty: the model has none of its own."""
     adapter: str = ""

@@ -1,6 +1,7 @@
 """Draft, check, accept: what a causal model fills."""
 
 import math
+from dataclasses import replace as dataclass_replace
 from itertools import pairwise
 
 import pytest
@@ -73,6 +74,12 @@ def test_an_answer_goes_on_after_its_first_statement_where_that_is_likely_enough
     model = scripted(request, "b = 1\nc = 2\n\ndef area(depth):\n", sure=sure)
     model.instead = (len(head_of(model, request)) + len("b = 1\n"), "@wraps")
     assert text(answer(model, request)) == wanted
+
+
+def test_where_nothing_seems_to_be_missing_the_likeliest_text_is_offered_as_unlikely():
+    filled = answer(scripted(VALUE, "", instead=(0, " 1\n\ndef area(depth):\n"), sure=0.9), VALUE)
+    assert text(filled) == " 1"
+    assert filled.candidates[0].confidence == pytest.approx(0.1, abs=0.01)
 
 
 def test_drafts_save_passes_and_change_nothing():
@@ -156,6 +163,14 @@ def test_a_workspace_match_is_a_candidate_and_a_draft():
     filled = answer(scripted(BOX, f"{said}{AFTER}"), replace(BOX, workspace_matches=matches))
     assert (text(filled), filled.candidates[0].origin) == (said, "a.py:1")
     assert filled.forwards <= 2
+
+
+@pytest.mark.parametrize(("match_nats", "wanted"), [(1.8, " depth"), (0.1, " self.depth + 1")])
+def test_a_good_model_is_not_outvoted_by_likeness(match_nats: float, wanted: str):
+    model = scripted(BOX, f" self.depth + 1{AFTER}", instead=(1, f"depth{AFTER}"), sure=0.999)
+    model.info = dataclass_replace(model.info, match_nats=match_nats)
+    matches = (WorkspaceMatch(text=" depth", origin="a.py:2", likeness=20),)
+    assert text(answer(model, replace(BOX, workspace_matches=matches))) == wanted
 
 
 def test_at_the_deadline_the_answer_is_what_is_said_by_then():

@@ -21,7 +21,7 @@ from engine.fill.gap_opening import open_gap
 from engine.fill.hypotheses import NO_ROW, Hypothesis
 from engine.fill.loading import load
 from engine.fill.pipeline import Parts, fill, infill
-from engine.fill.ranking import NATS, standing
+from engine.fill.ranking import standing
 from engine.lab.baselines.left_to_right import gap_tokens
 from engine.models.base import DraftTree
 from engine.models.gemma.model import DiffusionGemma
@@ -197,7 +197,7 @@ def test_it_comes_first_only_where_it_is_clearly_likelier(model: DiffusionGemma)
     (made,) = opinion(gap)
     score = standing(gap, made, made.score)
     other = Hypothesis(row=0, text="0", ids=(1,), confidence=(0.1,), score=(-1.0,))
-    behind = (score - standing(gap, other, other.score)) / NATS
+    behind = (score - standing(gap, other, other.score)) / gap.model.info.match_nats
     for ahead, offered in ((0.1, False), (-0.1, True)):
         other = replace_hypothesis(other, likeness=behind + ahead)
         assert bool(opinion(gap_of(model), other)) == offered
