@@ -82,6 +82,15 @@ def test_where_nothing_seems_to_be_missing_the_likeliest_text_is_offered_as_unli
     assert filled.candidates[0].confidence == pytest.approx(0.1, abs=0.01)
 
 
+def test_the_indentation_of_lines_beside_a_gap_is_a_draft(monkeypatch: pytest.MonkeyPatch):
+    request = FillRequest(prefix="class Box:\n    a = 1\n", suffix="    c = 3\n", language="python", single_line=True)
+    drafted = answer(scripted(request, "    b = 2\n"), request)
+    monkeypatch.setattr("engine.fill.causal_fill._beginnings", lambda *given: [])  # pyright: ignore
+    plain = answer(scripted(request, "    b = 2\n"), request)
+    assert text(drafted).strip() == text(plain).strip() == "b = 2"
+    assert drafted.forwards < plain.forwards
+
+
 def test_drafts_save_passes_and_change_nothing():
     model, alone = scripted(BOX, f" self.depth + self.depth{AFTER}"), scripted(BOX, f" self.depth + self.depth{AFTER}")
     filled = answer(model, BOX)
