@@ -25,6 +25,10 @@ from engine.syntax.questions import ValidatedFill
 UNMET = math.log(0.3)
 """Log-probability of the end of a text after which neither the model nor the text after the cursor says that the gap
 ends."""
+MET = math.log(0.01)
+"""Log-probability from which the line after the cursor ends the gap although another token is likelier: the one stands
+there, the other is one of many. In 100 development gaps coder-0.5b is right in 34 instead of 32, in 0.81 of the
+passes."""
 UNLIKELY = math.log(0.1)
 """Log-probability of what a text goes on with after its first statement below which that statement is the answer. In
 75 development gaps coder-0.5b is right as often as without it, in 0.94 of the time."""
@@ -121,7 +125,11 @@ def _next_line(gap: Gap, ends: Ends) -> NextLine:
     """The line at which the gap ends, up to what tells it from others."""
     ids = gap.model.tokenize(ends.next_lines)
     told = (count for count in range(1, len(ids)) if is_told(gap.model.detokenize(ids[:count])))
-    return NextLine(ids=ids[: next(told, len(ids))], spelled=gap.model.vocabulary.bytes.__getitem__)
+    return NextLine(
+        ids=ids[: next(told, len(ids))],
+        least=MET if ends.next_is_statement else 0.0,
+        spelled=gap.model.vocabulary.bytes.__getitem__,
+    )
 
 
 def _answer(gap: Gap, ends: Ends, said: Said) -> str:

@@ -23,6 +23,8 @@ _TELLING = 8
 """Characters other than white space that identify a line before it is complete."""
 _COMMENTS = ("#", "//")
 _BRANCHES = re.compile(r"(else|elif|except|finally|catch)\b")
+_CLOSES = re.compile(r"\W*(?:(?:end|fi|done|esac)\b.*)?")
+"""A line that closes a block, which may come after any statement of it."""
 _QUOTES = ('"""', "'''", "`")
 _OPENERS, _CLOSERS = "([{", ")]}"
 
@@ -54,6 +56,13 @@ class Ends:
         """The first line after the cursor that is not blank."""
         self.next_lines = "" if self._in_line else "\n".join(lines[self._blank :][:_TOLD])
         """The lines after the cursor, from the first that is not blank; empty where the gap ends within a line."""
+
+    @property
+    def next_is_statement(self) -> bool:
+        """Whether the first line after the cursor that is not blank begins a statement of its own, instead of ending
+        or parting the block."""
+        line = self._next.strip().lstrip(_CLOSERS + " ")
+        return not (_CLOSES.fullmatch(line) or _BRANCHES.match(line))
 
     @property
     def goes_on(self) -> bool:

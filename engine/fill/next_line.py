@@ -12,6 +12,8 @@ class NextLine:
 
     ids: Sequence[int] = ()
     """Enough tokens to tell the line from others; none where the gap ends within a line."""
+    least: float = 0.0
+    """Log-probability from which the line ends the gap although another token is likelier; 0: never."""
     spelled: Callable[[int], bytes] = lambda token: b""
     """The bytes of a token."""
 

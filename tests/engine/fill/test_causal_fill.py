@@ -65,6 +65,12 @@ def test_an_answer_ends_where_what_follows_the_cursor_nearly_comes():
     assert near.candidates[0].confidence == far.candidates[0].confidence
 
 
+def test_a_line_that_only_closes_ends_no_answer_that_goes_on():
+    request = FillRequest(prefix="f(\na,\n", suffix=")\n")
+    filled = answer(scripted(request, "b,\nc,\n)\n", instead=(len("b,\n"), ")\n"), sure=0.9), request)
+    assert text(filled).split() == ["b,", "c,"]
+
+
 @pytest.mark.parametrize(("sure", "wanted"), [(0.8, "b = 1\nc = 2"), (0.6, "b = 1")])
 def test_an_answer_goes_on_after_its_first_statement_where_that_is_likely_enough(
     sure: float, wanted: str, monkeypatch: pytest.MonkeyPatch

@@ -122,3 +122,24 @@ def test_it_tells_whether_what_follows_the_cursor_came():
 )
 def test_a_text_goes_on_after_its_first_statement(document: str, said: str, wanted: str | None):
     assert ends(document).goes_on_at(said) == (None if wanted is None else len(wanted))
+
+
+@pytest.mark.parametrize(
+    ("following", "wanted"),
+    [
+        ("return total", True),
+        ("end_of(text)", True),
+        ("do(it)", True),
+        ("}", False),
+        ("});", False),
+        ("} else {", False),
+        ("else:", False),
+        ("except OSError as error:", False),
+        ("end", False),
+        ("end)", False),
+        ("done < names", False),
+        ("", False),
+    ],
+)
+def test_what_only_ends_or_parts_a_block_is_no_statement(following: str, wanted: bool):
+    assert ends(f"if a:\n    ▮\n{following}\n").next_is_statement == wanted
