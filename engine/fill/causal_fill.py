@@ -111,13 +111,10 @@ def _beginnings(gap: Gap, ends: Ends) -> list[str]:
 
 def _is_reached(gap: Gap, ends: Ends, said: Said) -> bool:
     """Whether a text reaches the gap's end, or goes on after its first statement in a way that is not likely enough."""
-    text = gap.text(said.ids)
-    if ends.reached(text):
-        return True
-    if (further := ends.goes_on_at(text)) is None:
-        return False
-    bounds = token_bounds(gap.model, said.ids)
-    first = bisect_left(bounds, len(gap.prompt.head) + further)
+    found = ends.found(gap.text(said.ids))
+    if found.end is not None or found.further is None:
+        return found.end is not None
+    first = bisect_left(token_bounds(gap.model, said.ids), len(gap.prompt.head) + found.further)
     return sum(said.logs[first:]) < UNLIKELY
 
 

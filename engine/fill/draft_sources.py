@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from engine.common.sequences import overlaps
 from engine.fill.draft_tree import Following, either
 from engine.fill.next_line import NO_LINE, NextLine
 from engine.fill.ngrams import DISCOUNT, NGrams
@@ -74,7 +75,7 @@ class DraftSources:
             if begun is not None:
                 more.append((line[begun], OF_NEXT_LINE[min(begun, len(OF_NEXT_LINE) - 1)]))
         elif self._suffix:
-            begun = self._suffix_begun(written)
+            begun = next(overlaps(written, self._suffix[:-1]), 0)
             more.append((self._suffix[begun], OF_BEGUN_SUFFIX if begun else OF_SUFFIX))
         for token, likely in self._guesses.get(size, {}).items():
             if token != self._pad:
@@ -82,8 +83,3 @@ class DraftSources:
             elif self._suffix:
                 more.append((self._suffix[0], OF_GUESS * likely))
         return {token: likely for token, likely in either(found, more).items() if token not in self._stops}
-
-    def _suffix_begun(self, written: Sequence[int]) -> int:
-        """The number of last tokens that are the suffix's first."""
-        most = min(len(written), len(self._suffix) - 1)
-        return next((count for count in range(most, 0, -1) if written[-count:] == self._suffix[:count]), 0)

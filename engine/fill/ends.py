@@ -13,6 +13,7 @@ from typing import NamedTuple
 from engine.common.request import FillRequest
 from engine.common.sequences import overlaps
 from engine.syntax.brackets import indentation
+from engine.syntax.overlap import CLOSES
 
 FURTHER = 1
 """Lines that may follow the first statement before the text goes on with what follows the cursor. Of 48 development
@@ -23,19 +24,19 @@ _TELLING = 8
 """Characters other than white space that identify a line before it is complete."""
 _COMMENTS = ("#", "//")
 _BRANCHES = re.compile(r"(else|elif|except|finally|catch)\b")
-_CLOSES = re.compile(r"\W*(?:(?:end|fi|done|esac)\b.*)?")
-"""A line that closes a block, which may come after any statement of it."""
+_WORD = re.compile(r"\w.*")
 _QUOTES = ('"""', "'''", "`")
 _OPENERS, _CLOSERS = "([{", ")]}"
 
 
-class _Found(NamedTuple):
+class FoundEnd(NamedTuple):
     """Offsets in a text."""
 
     end: int | None = None
     """Where the gap ends; None: it does not end yet."""
     further: int | None = None
-    """Where the line begins that follows the first statement; None: none does."""
+    """Where the text goes on with a further line after its first statement; None: it does not, it ends, or no line
+    follows the cursor."""
 
 
 class Ends:
@@ -62,21 +63,19 @@ class Ends:
         """Whether the first line after the cursor that is not blank begins a statement of its own, instead of ending
         or parting the block."""
         line = self._next.strip().lstrip(_CLOSERS + " ")
-        return not (_CLOSES.fullmatch(line) or _BRANCHES.match(line))
+        word = _WORD.search(line)
+        # What closes or parts a block may come after any statement of it.
+        return word is not None and not (CLOSES.match(word[0]) or _BRANCHES.match(line))
 
     @property
     def goes_on(self) -> bool:
         """Whether something follows the cursor in its line."""
         return bool(self._rest.strip())
 
-    def reached(self, said: str) -> bool:
-        """Whether the gap's end is reached, so that decoding can stop."""
-        return self._found(said, whole=False).end is not None
-
     def cut(self, said: str) -> int:
         """The number of characters of a text that belong to the gap, once nothing follows the text."""
-        end = self._found(said, whole=False).end
-        end = self._found(said, whole=True).end if end is None else end
+        end = self.found(said).end
+        end = self.found(said, whole=True).end if end is None else end
         return len(said) if end is None else end
 
     def met(self, said: str) -> bool:
@@ -89,23 +88,18 @@ class Ends:
         """Whether a text is empty, or only the line that follows the cursor."""
         return not said.strip() or (not self._in_line and said.strip() == self._next.strip())
 
-    def goes_on_at(self, said: str) -> int | None:
-        """Where a text goes on after its first statement with a further line, as an offset; None where it does not, or
-        where no line follows the cursor."""
-        return self._found(said, whole=False).further if self._next else None
-
     def settled(self, said: str) -> int:
         """The number of characters of a text that belong to the gap, whatever comes next."""
         if "\n" in said.strip("\n"):
             return 0
         return min(len(said) - next(overlaps(said, self._rest.strip()), 0), self.cut(said))
 
-    def _found(self, said: str, *, whole: bool) -> _Found:
+    def found(self, said: str, *, whole: bool = False) -> FoundEnd:
         """Where the gap ends in a text. `whole`: the last line is complete."""
         lines = said.split("\n")
         starts = [0, *accumulate(len(line) + 1 for line in lines)]
         if self._in_line:
-            return _Found(self._found_in_line(lines, starts, whole=whole))
+            return FoundEnd(self._found_in_line(lines, starts, whole=whole))
         return self._found_between(lines, starts, whole=whole)
 
     def _found_in_line(self, lines: list[str], starts: list[int], *, whole: bool) -> int | None:
@@ -120,7 +114,7 @@ class Ends:
                 return starts[at] + len(line)
         return None
 
-    def _found_between(self, lines: list[str], starts: list[int], *, whole: bool) -> _Found:
+    def _found_between(self, lines: list[str], starts: list[int], *, whole: bool) -> FoundEnd:
         """The end if the cursor is at the end of its line, or at its beginning."""
         first = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
         indent = indentation(self._line + lines[first]) if first < len(lines) else 0
@@ -130,7 +124,7 @@ class Ends:
             if not line:
                 continue
             if self._follows(line, begun=is_begun):
-                return _Found(self._before(lines, starts, at))
+                return FoundEnd(self._before(lines, starts, at))
             if indentation(lines[at]) == indent and _BRANCHES.match(line):
                 # The statement before it goes on.
                 statement, further, then = None, 0, None
@@ -139,14 +133,14 @@ class Ends:
                 statement, then = self._before(lines, starts, at), starts[at]
             if statement is not None and indentation(lines[at]) < indent and line[0] not in _CLOSERS:
                 is_deeper = self._next and indentation(self._next) >= indent
-                return _Found(statement if is_deeper else self._before(lines, starts, at))
+                return FoundEnd(statement if is_deeper else self._before(lines, starts, at))
             if statement is not None and self._next and not is_begun:
                 further += 1
                 if further > FURTHER:
-                    return _Found(statement)
+                    return FoundEnd(statement)
         if not whole:
-            return _Found(further=then)
-        return _Found(statement if further else self._before(lines, starts, len(lines)))
+            return FoundEnd(further=then if self._next else None)
+        return FoundEnd(statement if further else self._before(lines, starts, len(lines)))
 
     def _follows(self, line: str, *, begun: bool) -> bool:
         wanted = self._next.strip()

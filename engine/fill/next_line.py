@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from engine.common.sequences import overlaps
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextLine:
@@ -20,10 +22,10 @@ class NextLine:
     def begun(self, written: Sequence[int]) -> int | None:
         """The number of a gap's last tokens that are the first ones of this line; None where it can't have begun: no
         line of the gap has ended right before them, or only blank ones have."""
-        for count in range(min(len(written) - 1, len(self.ids)), -1, -1) if self.ids else ():
-            before = len(written) - count
-            if list(written[before:]) == list(self.ids[:count]) and self.spelled(written[before - 1]).endswith(b"\n"):
-                return count if any(self.spelled(token).strip() for token in written[:before]) else None
+        for count in (*overlaps(written, self.ids), 0) if self.ids else ():
+            before = written[: len(written) - count]
+            if before and self.spelled(before[-1]).endswith(b"\n"):
+                return count if any(self.spelled(token).strip() for token in before) else None
         return None
 
 

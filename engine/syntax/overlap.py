@@ -14,7 +14,7 @@ from engine.syntax.lexing import OPENER
 
 _TELLING = 3
 """Characters, one a letter or digit, that a repeated line needs to be no coincidence."""
-_CLOSES = re.compile(r"(?:end|fi|done|esac)\b[;,)]*")
+CLOSES = re.compile(r"(?:end|fi|done|esac)\b[;,)]*")
 """A line that closes a block; code in blocks ends with several such lines."""
 _FENCE = re.compile(r"(`|~)\1{2,}")
 _HEREDOC = re.compile(r"<<[-~<]?[ \t]*[\"']?(\w+)")
@@ -150,7 +150,7 @@ def _repeated_lines(before: str, fill: str, after: str) -> int:
     first_line_end = line_end(after)
     size = next(overlaps(fill, after), 0)
     start, repeated = len(fill) - size, after[:size]
-    if size < first_line_end or _CLOSES.fullmatch(repeated.strip()):
+    if size < first_line_end or CLOSES.fullmatch(repeated.strip()):
         return len(fill)
     telling = len("".join(repeated.split())) >= _TELLING and any(letter.isalnum() for letter in repeated)
     telling = telling or _ends_text(before + fill[:start], repeated)

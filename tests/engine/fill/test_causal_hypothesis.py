@@ -197,9 +197,9 @@ def test_it_comes_first_only_where_it_is_clearly_likelier(model: DiffusionGemma)
     (made,) = opinion(gap)
     score = standing(gap, made, made.score)
     other = Hypothesis(row=0, text="0", ids=(1,), confidence=(0.1,), score=(-1.0,))
-    behind = (score - standing(gap, other, other.score)) / gap.model.info.match_nats
+    lag = (score - standing(gap, other, other.score)) / gap.model.info.match_nats
     for ahead, offered in ((0.1, False), (-0.1, True)):
-        other = replace_hypothesis(other, likeness=behind + ahead)
+        other = replace_hypothesis(other, likeness=lag + ahead)
         assert bool(opinion(gap_of(model), other)) == offered
 
 

@@ -21,7 +21,7 @@ def answer(document: str, said: str, **more: bool) -> str | None:
     """What is the gap's of what is said token by token, each a character; None where it would go on."""
     of = ends(document, **more)
     for size in range(1, len(said) + 1):
-        if of.reached(said[:size]):
+        if of.found(said[:size]).end is not None:
             return said[: of.cut(said[:size])]
     return None
 
@@ -121,7 +121,7 @@ def test_it_tells_whether_what_follows_the_cursor_came():
     ],
 )
 def test_a_text_goes_on_after_its_first_statement(document: str, said: str, wanted: str | None):
-    assert ends(document).goes_on_at(said) == (None if wanted is None else len(wanted))
+    assert ends(document).found(said).further == (None if wanted is None else len(wanted))
 
 
 @pytest.mark.parametrize(
