@@ -35,10 +35,16 @@ class Formats:
     attention: bool = False
     """Attention in bfloat16."""
     int8: bool = False
-    """Products of 8-bit integers, for weights of pretrained coders."""
+    """Products of 8-bit integers."""
     int8_largest: int = 127
     """The largest code of such a weight: one bit less where products are added in pairs in 16 bits (AVX2)."""
     reason: str = ""
+
+    @property
+    def int8_before_float32(self) -> bool:
+        """Whether many rows are multiplied in 8 bits, not in float32, with weights that came in bfloat16. Pretrained
+        coders are always kept in 8 bits."""
+        return self.int8 and not self.bfloat16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +88,8 @@ def described() -> str:
     """The formats at hand in words."""
     found = formats()
     bits = "" if found.int8_largest == 127 else " of 7 bits, as sums of more would overflow"
-    whole = f"; a coder's weights in int8{bits}" if found.int8 else ""
+    whose = "" if found.int8_before_float32 else "a coder's "
+    whole = f"; {whose}weights in int8{bits}" if found.int8 else ""
     return f"{'bfloat16' if found.bfloat16 else 'float32'}: {found.reason}{whole}"
 
 

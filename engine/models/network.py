@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.models.formats import formats
-from engine.models.products import gated, in_threads, linear, reordered
+from engine.models.products import Ordered, gated, in_bfloat16, in_threads, linear, reordered
 from engine.models.quantized.int8 import Int8Linear, Int8Together, laid_out
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -117,7 +117,9 @@ class Network(ABC):
         if twice:
             self._lay_out_head()
         together: list[Any] = [getattr(group[0], "together", None) for group in groups]
-        ordered = {each.dtype for held in together if type(held) is tuple for each in held[3] if each is not None}
+        ordered = {
+            each.dtype for held in together if type(held) is tuple for each in held[3] if isinstance(each, Tensor)
+        }
         # What is multiplied in bfloat16 or 8 bits need not be kept in more.
         narrow = (ordered == {torch.bfloat16} and formats().attention) or (bool(rounded) and formats().bfloat16)
         self.attends_in = torch.bfloat16 if narrow else None
@@ -129,7 +131,7 @@ class Network(ABC):
             return
         held = head.__dict__.pop("together", None)
         if held is None or held[0] is not head.weight:
-            held = (head.weight, head.bias, [len(head.weight)], [reordered(head.weight)])
+            held = (head.weight, head.bias, [len(head.weight)], [fastest(head.weight)])
         head.together = held
 
     def of_head(self, hidden: Tensor, tokens: slice | Tensor) -> Tensor:
@@ -274,8 +276,20 @@ def lay_out(parts: Sequence[Any], *, twice: bool, apart: bool = False) -> None:
     sizes = [len(each) for each in weights]
     for part, own in zip(parts, weight.split(sizes), strict=True):
         part.weight = nn.Parameter(own, requires_grad=False)
-    faster = [reordered(each) for each in (weight.split(sizes) if apart else [weight])] if twice else []
+    apart = apart and not in_8_bit(weight)
+    faster = [fastest(each) for each in (weight.split(sizes) if apart else [weight])] if twice else []
     parts[0].together = (weight, bias, sizes, faster)
+
+
+def fastest(weight: Tensor) -> Ordered | None:
+    """A copy of a weight [N, K] with which many rows are multiplied fastest; None where that is no gain."""
+    return Int8Together.of(weight) if in_8_bit(weight) else reordered(weight)
+
+
+def in_8_bit(weight: Tensor) -> bool:
+    """Whether a weight in full is multiplied fastest in 8 bits here. One that came in float32 keeps all its digits."""
+    may = weight.device.type == "cpu" and weight.dtype == torch.float32 and formats().int8_before_float32
+    return may and in_bfloat16(weight) is not None
 
 
 def side_by_side(parts: Sequence[Any], hidden: Tensor) -> Sequence[Tensor]:
@@ -324,8 +338,8 @@ def _gated_in_8_bit(block: Any, rows: Tensor, activation: Activation) -> Tensor:
 def _gated_in_order(block: Any) -> tuple[Tensor, Tensor, Tensor] | None:
     """The matrices of a gated block (gate, up, down), if all are in the fastest order and in one format."""
     held: list[Any] = [getattr(part, "together", None) for part in (block.gate_proj, block.down_proj)]
-    faster: list[Tensor | None] = [each for together in held if type(together) is tuple for each in together[3]]
-    match [each for each in faster if each is not None]:
+    faster: list[Any] = [each for together in held if type(together) is tuple for each in together[3]]
+    match [each for each in faster if isinstance(each, Tensor)]:
         case [gate, up, down] if gate.dtype == up.dtype == down.dtype:
             return gate, up, down
         case _:

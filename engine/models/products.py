@@ -24,6 +24,8 @@ from engine.models.formats import formats, onednn_multiplies
 
 A = TypeVar("A")
 B = TypeVar("B")
+Ordered = Tensor | Callable[[Tensor], Tensor]
+"""A weight in oneDNN's order, or products [..., N] of rows [..., K] with it where it is held in another format."""
 _NUMBERS = 1 << 19
 """Numbers of a part: 2 MB in float32."""
 _ONE_THREAD_PARAMETERS = 64_000_000
@@ -82,13 +84,13 @@ def in_threads(work: Callable[[A], B], parts: Sequence[A]) -> Generator[B]:
         torch.set_num_threads(before)
 
 
-def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None, reordered: Tensor | None = None) -> Tensor:
-    """`F.linear` of states [..., K] and a weight [N, K]: [..., N] in the format of the states. `reordered`: what
-    `reordered` made of the weight, where that was done."""
+def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None, ordered: Ordered | None = None) -> Tensor:
+    """`F.linear` of states [..., K] and a weight [N, K]: [..., N] in the format of the states. `ordered`: a copy of the
+    weight for many rows."""
     # One row is read through at the speed of memory in any format.
     one = states.numel() == states.shape[-1]
-    if reordered is not None and not one and not states.requires_grad:
-        return _multiplied(states, reordered, bias)
+    if ordered is not None and not one and not states.requires_grad:
+        return _multiplied(states, ordered, bias)
     if one or not by_parts(weight):
         return F.linear(states, weight, bias)
     product: Callable[[Tensor, Tensor], Tensor] = _ByParts.apply if states.requires_grad else linear_by_parts
@@ -184,7 +186,9 @@ def _reordered(weight: Tensor) -> Tensor:
     return reorder(weight, _FEW_ROWS) if onednn_multiplies(weight.dtype) else weight
 
 
-def _multiplied(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def _multiplied(states: Tensor, weight: Ordered, bias: Tensor | None) -> Tensor:
+    if not isinstance(weight, Tensor):
+        return weight(states) if bias is None else weight(states) + bias
     bias = None if bias is None else bias.to(weight.dtype)
     return _in_even_rows(states, weight.dtype, lambda rows: _pointwise(rows, weight, bias))
 

@@ -128,6 +128,14 @@ class Int8Together:
             weight.together, weight.codes = (self, start), None
             start += weight.shape[0]
 
+    @classmethod
+    @torch.no_grad()
+    def of(cls, weight: Tensor) -> Int8Together:
+        """A weight [N, K] that stays in full beside it."""
+        held = Int8Weight(*weight.shape)
+        held.put(0, weight.float().clone())
+        return cls([held], None)
+
     def product(self, rows: Tensor) -> Tensor:
         """Rows [R, K] times all weights, without biases: [R, N] in float32."""
         first = rounded(rows)

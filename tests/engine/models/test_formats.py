@@ -102,7 +102,7 @@ def test_the_environment_overrules(monkeypatch: pytest.MonkeyPatch):
         found = formats.formats()
         assert (found.bfloat16, found.attention, found.ordered_float32) == (narrow, narrow, own.ordered_float32)
         assert products.prefers_bfloat16("cpu") == narrow
-        whole = "; a coder's weights in int8" if own.int8 else ""
+        whole = ("; a coder's weights in int8" if narrow else "; weights in int8") if own.int8 else ""
         assert formats.described() == f"{'bfloat16' if narrow else 'float32'}: {BFLOAT16}={said}{whole}"
         weight = products.reordered(torch.ones(16, 16))
         assert (weight is not None and weight.dtype == torch.bfloat16) == narrow

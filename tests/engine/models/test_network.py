@@ -39,3 +39,16 @@ def test_what_is_not_multiplied_in_bfloat16_is_kept_as_it_is(monkeypatch: pytest
     choose(monkeypatch, ordered_float32=True, attention=True)
     model: Any = load(str(MODELS / "toy-uniform"), "cpu").model
     assert model.network.attends_in is None
+
+
+@pytest.mark.parametrize("name", ["toy-uniform", "toy-absorbing", "toy-masked"])
+def test_models_in_full_say_the_same_in_8_bits(name: str, monkeypatch: pytest.MonkeyPatch):
+    said: list[list[float]] = []
+    for which in ({}, {"int8": True}):
+        choose(monkeypatch, **which)
+        model: Any = load(str(MODELS / name), "cpu").model
+        prompt = model.prompt(REQUEST)
+        said += model.score(model.encode(prompt.context), [model.tokenize("a + 1")], prompt.suffix)
+        assert fill(model, REQUEST).candidates
+    assert said[0] != said[1]
+    assert said[0] == pytest.approx(said[1], abs=0.2, rel=0.05)

@@ -103,6 +103,30 @@ def test_a_gated_block_computes_the_same_however_its_weights_lie(activation: Act
     assert states.grad is not None
 
 
+@pytest.mark.parametrize("bfloat16", [True, False], ids=["came in bfloat16", "came in float32"])
+@pytest.mark.parametrize("biased", [False, True])
+def test_where_bfloat16_is_slow_what_came_in_it_is_multiplied_in_8_bits(
+    bfloat16: bool, biased: bool, monkeypatch: pytest.MonkeyPatch
+):
+    choose(monkeypatch, int8=True)
+    layers = [Linear(INPUTS, size, bias=biased) for size in (ROWS, 32)]
+    for layer in layers:
+        given = {name: numbers(*held.shape) for name, held in layer.state_dict().items()}
+        layer.load_state_dict({name: each.bfloat16().float() if bfloat16 else each for name, each in given.items()})
+    for shape in ((40, INPUTS), (1, INPUTS)):
+        states = numbers(*shape)
+        expected = [layer(states) for layer in layers]
+        lay_out(layers, twice=True)
+        found = side_by_side(layers, states)
+        rounds = bfloat16 and len(states) > 1
+        for own, exact in zip(found, expected, strict=True):
+            error = float(((own - exact).norm() / exact.norm()).detach())
+            assert 1e-4 < error < 0.02 if rounds else error < 1e-6
+    # A gradient has to know the weight.
+    states = numbers(40, INPUTS).requires_grad_()
+    assert torch.equal(side_by_side(layers, states)[0], F.linear(states, layers[0].weight, layers[0].bias))
+
+
 def test_products_are_of_few_numbers_of_rows(monkeypatch: pytest.MonkeyPatch):
     """For each oneDNN writes programs of its own: a step of a new number of rows took as long as two."""
     choose(monkeypatch, ordered_float32=True)
