@@ -16,9 +16,10 @@ from engine.fill.executor import Work
 from engine.fill.gap import Gap
 from engine.fill.greedy import Said, likeliest_other
 from engine.fill.hypotheses import NO_ROW, Hypothesis, shortened
+from engine.fill.missing_openers import missing_openers, opened
 from engine.fill.next_line import NextLine
 from engine.fill.tokens import token_bounds
-from engine.fill.validation import checked, validated_fills
+from engine.fill.validation import checked, valid_fills, validated_fills
 from engine.syntax.brackets import indentation
 from engine.syntax.questions import ValidatedFill
 
@@ -75,6 +76,7 @@ def causal_fill(gap: Gap, known: Sequence[Hypothesis], *, canvases: bool = False
     begun: Said | None = Said()
     found = list[Said]()
     answers = _Answers(gap, ends)
+    openers = missing_openers(gap.request)
     while begun is not None:
         found.append(begun)
         for _ in decode(gap, head, begun, drafts, reach):
@@ -83,6 +85,9 @@ def causal_fill(gap: Gap, known: Sequence[Hypothesis], *, canvases: bool = False
         wanted = gap.request.n + min(idle, IDLE)
         if len(found) >= wanted:
             yield from answers.check(found)
+            if openers and answers.refused and not answers.offered and not gap.should_stop():
+                yield from answers.take_likeliest(opened(gap, head, found[0], openers))
+                openers = ""
             if answers.offered or not answers.refused or len(found) >= wanted + REDONE:
                 break
         begun = None if gap.should_stop() else _other(gap, ends, found, answers.wrong_at)
@@ -225,6 +230,14 @@ class _Answers:
                 clean.setdefault(number, _checked(gap, each, answer, "repaired" if self.refused else "ok"))
         self.offered += [clean[number] for number in said if number in clean]
         self.refused += [each for number, each in said.items() if number in self.wrong_at and number not in clean]
+
+    def take_likeliest(self, found: Sequence[Said]) -> Work[None]:
+        """Offer the likeliest of further answers that break nothing."""
+        gap = self._gap
+        said = [each for one in found if (each := _hypothesis(gap, self._ends, one))]
+        valid = yield from valid_fills(gap.request, [each.text for each in said], gap.deadline)
+        fit = [_checked(gap, each, valid[each.text], "repaired") for each in said if each.text in valid]
+        self.offered += sorted(fit, key=lambda each: -each.likely)[: gap.request.n]
 
     def with_heads(self) -> Work[list[Hypothesis]]:
         """The offered answers; if these are too few, also the valid heads of refused ones."""

@@ -135,6 +135,22 @@ def test_where_the_grammar_refuses_what_is_said_another_way_is_tried_from_the_pr
     assert [(each.text, each.syntax) for each in filled.candidates] == [(" depth + 2", "repaired")]
 
 
+def test_where_what_follows_closes_a_bracket_the_answer_opens_it_where_the_model_would():
+    request = FillRequest(prefix="import a\n", suffix="\n    b,\n    c,\n)\n", language="python", single_line=True)
+    says = "from x import b, c\n"
+    model = scripted(request, says, instead=(len("from x import "), "(b, c)\n"), sure=0.9)
+    assert [each.text for each in answer(model, request).candidates] == ["from x import ("]
+
+
+def test_an_answer_opens_the_bracket_that_what_follows_closes_where_the_model_nearly_does():
+    request = FillRequest(prefix="import a\n", suffix="\n    b,\n    c,\n)\n", language="python", single_line=True)
+    says = "from x import b, c\n"
+    model = scripted(request, says, instead=(len("from x import "), "(b, c)\n"), sure=0.9)
+    filled = answer(model, request)
+    assert [(each.text, each.syntax) for each in filled.candidates] == [("from x import (", "repaired")]
+    assert filled.forwards <= 1 + len(model.tokenize(model.says))  # only said once
+
+
 def test_where_the_model_only_says_what_follows_the_cursor_in_its_line_another_way_is_tried():
     request = FillRequest(prefix="import a\n", suffix="import c\n", language="python", single_line=True)
     model = scripted(request, "import c\n", instead=(7, "b\n"), sure=0.9)
