@@ -27,6 +27,9 @@ Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 Queries and keys are rotated. Q is T except in the last layer, where it is what is wanted."""
 _MOST_TWICE_NBYTES = 256 << 20
 """Largest weights that are kept in a second order, which is faster for many rows."""
+_LEAST_IN_8_BIT = 1 << 17
+"""Least numbers of a weight that came in full for products in 8 bits: to round rows takes as long as a smaller one's
+product."""
 _ROWS = 128
 """Rows of a gated block in 8 bit at once: what is inside it stays in the processor's cache."""
 Rotation = tuple[Tensor, Tensor]
@@ -288,8 +291,9 @@ def fastest(weight: Tensor) -> Ordered | None:
 
 def in_8_bit(weight: Tensor) -> bool:
     """Whether a weight in full is multiplied fastest in 8 bits here. One that came in float32 keeps all its digits."""
-    may = weight.device.type == "cpu" and weight.dtype == torch.float32 and formats().int8_before_float32
-    return may and in_bfloat16(weight) is not None
+    if weight.device.type != "cpu" or weight.dtype != torch.float32 or weight.numel() < _LEAST_IN_8_BIT:
+        return False
+    return formats().int8_before_float32 and in_bfloat16(weight) is not None
 
 
 def side_by_side(parts: Sequence[Any], hidden: Tensor) -> Sequence[Tensor]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from engine.models import products
+from engine.models import network, products
 from engine.models.gemma.network import GELU
 from engine.models.logits import Head, columns
 from engine.models.masked.network import SILU
@@ -109,6 +109,7 @@ def test_where_bfloat16_is_slow_what_came_in_it_is_multiplied_in_8_bits(
     bfloat16: bool, biased: bool, monkeypatch: pytest.MonkeyPatch
 ):
     choose(monkeypatch, int8=True)
+    monkeypatch.setattr(network, "_LEAST_IN_8_BIT", ROWS * INPUTS)
     layers = [Linear(INPUTS, size, bias=biased) for size in (ROWS, 32)]
     for layer in layers:
         given = {name: numbers(*held.shape) for name, held in layer.state_dict().items()}
