@@ -16,7 +16,7 @@ from engine.fill.executor import Work
 from engine.fill.gap import Gap
 from engine.fill.greedy import Said, likeliest_other
 from engine.fill.hypotheses import NO_ROW, Hypothesis, shortened
-from engine.fill.missing_openers import missing_openers, opened
+from engine.fill.missing_openers import opened
 from engine.fill.next_line import NextLine
 from engine.fill.tokens import token_bounds
 from engine.fill.validation import checked, valid_fills, validated_fills
@@ -76,7 +76,6 @@ def causal_fill(gap: Gap, known: Sequence[Hypothesis], *, canvases: bool = False
     begun: Said | None = Said()
     found = list[Said]()
     answers = _Answers(gap, ends)
-    openers = missing_openers(gap.request)
     while begun is not None:
         found.append(begun)
         for _ in decode(gap, head, begun, drafts, reach):
@@ -85,9 +84,8 @@ def causal_fill(gap: Gap, known: Sequence[Hypothesis], *, canvases: bool = False
         wanted = gap.request.n + min(idle, IDLE)
         if len(found) >= wanted:
             yield from answers.check(found)
-            if openers and answers.refused and not answers.offered and not gap.should_stop():
-                yield from answers.take_likeliest(opened(gap, head, found[0], openers))
-                openers = ""
+            if len(found) == wanted and answers.refused and not answers.offered and not gap.should_stop():
+                yield from answers.take_likeliest(opened(gap, head, found[min(answers.wrong_at)]))
             if answers.offered or not answers.refused or len(found) >= wanted + REDONE:
                 break
         begun = None if gap.should_stop() else _other(gap, ends, found, answers.wrong_at)

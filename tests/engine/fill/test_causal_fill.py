@@ -135,13 +135,6 @@ def test_where_the_grammar_refuses_what_is_said_another_way_is_tried_from_the_pr
     assert [(each.text, each.syntax) for each in filled.candidates] == [(" depth + 2", "repaired")]
 
 
-def test_where_what_follows_closes_a_bracket_the_answer_opens_it_where_the_model_would():
-    request = FillRequest(prefix="import a\n", suffix="\n    b,\n    c,\n)\n", language="python", single_line=True)
-    says = "from x import b, c\n"
-    model = scripted(request, says, instead=(len("from x import "), "(b, c)\n"), sure=0.9)
-    assert [each.text for each in answer(model, request).candidates] == ["from x import ("]
-
-
 def test_an_answer_opens_the_bracket_that_what_follows_closes_where_the_model_nearly_does():
     request = FillRequest(prefix="import a\n", suffix="\n    b,\n    c,\n)\n", language="python", single_line=True)
     says = "from x import b, c\n"
