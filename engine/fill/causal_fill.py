@@ -16,10 +16,11 @@ from engine.fill.executor import Work
 from engine.fill.gap import Gap
 from engine.fill.greedy import Said, likeliest_other
 from engine.fill.hypotheses import NO_ROW, Hypothesis, shortened
-from engine.fill.missing_openers import opened
+from engine.fill.missing_openers import openers_missing, with_opener
 from engine.fill.next_line import NextLine
 from engine.fill.tokens import token_bounds
 from engine.fill.validation import checked, valid_fills, validated_fills
+from engine.models.base import CausalHead
 from engine.syntax.brackets import indentation
 from engine.syntax.questions import ValidatedFill
 
@@ -33,6 +34,8 @@ passes."""
 UNLIKELY = math.log(0.1)
 """Log-probability of what a text goes on with after its first statement below which that statement is the answer. In
 75 development gaps coder-0.5b is right as often as without it, in 0.94 of the time."""
+OPENS = math.log(0.01)
+"""Log-probability of a bracket that has to be opened from which it is worth more than further answers."""
 _FOLLOWS = 40
 """Characters after the cursor that drafts end with."""
 _NEAR = 400
@@ -85,7 +88,7 @@ def causal_fill(gap: Gap, known: Sequence[Hypothesis], *, canvases: bool = False
         if len(found) >= wanted:
             yield from answers.check(found)
             if len(found) == wanted and answers.refused and not answers.offered and not gap.should_stop():
-                yield from answers.take_likeliest(opened(gap, head, found[min(answers.wrong_at)]))
+                yield from answers.open(head)
             if answers.offered or not answers.refused or len(found) >= wanted + REDONE:
                 break
         begun = None if gap.should_stop() else _other(gap, ends, found, answers.wrong_at)
@@ -205,6 +208,8 @@ class _Answers:
         self.offered: list[Hypothesis] = []
         """Answers that may stand in the gap as they are."""
         self.refused: list[Hypothesis] = []
+        self.opened: list[Hypothesis] = []
+        """Answers up to a bracket that has to be opened, the likeliest first."""
         self.wrong_at: dict[int, int] = {}
         """Where the first problem of each refused answer begins, by the answer's number."""
 
@@ -229,16 +234,20 @@ class _Answers:
         self.offered += [clean[number] for number in said if number in clean]
         self.refused += [each for number, each in said.items() if number in self.wrong_at and number not in clean]
 
-    def take_likeliest(self, found: Sequence[Said]) -> Work[None]:
-        """Offer the likeliest of further answers that break nothing."""
-        gap = self._gap
-        said = [each for one in found if (each := _hypothesis(gap, self._ends, one))]
-        valid = yield from valid_fills(gap.request, [each.text for each in said], gap.deadline)
-        fit = [_checked(gap, each, valid[each.text], "repaired") for each in said if each.text in valid]
-        self.offered += sorted(fit, key=lambda each: -each.likely)[: gap.request.n]
+    def open(self, head: CausalHead) -> Work[None]:
+        """Offer the first refused answer up to a bracket that it has to open, where the model nearly opens one."""
+        gap, openers = self._gap, openers_missing(self._gap)
+        opened = with_opener(gap, head, self.refused[0].ids, openers) if openers else []
+        said = {each.text: each for one in opened if (each := _hypothesis(gap, self._ends, one))}
+        found = yield from valid_fills(gap.request, [*said], gap.deadline)
+        # What nobody had the time to check is still what was refused.
+        valid = [_checked(gap, said[text], each, "repaired") for text, each in found.items() if each.verdict]
+        self.opened = sorted(valid, key=lambda each: -each.likely)
+        self.offered += [each for each in self.opened if each.logs[-1] >= OPENS][: gap.request.n]
 
     def with_heads(self) -> Work[list[Hypothesis]]:
-        """The offered answers; if these are too few, also the valid heads of refused ones."""
+        """The offered answers; if these are too few, also the valid heads of refused ones; if there is nothing else, an
+        answer that opens a bracket where the model hardly would."""
         if not self.refused or len(self.offered) >= self._gap.request.n:
             return self.offered
         texts, gap = [each.text for each in self.refused], self._gap
@@ -248,7 +257,7 @@ class _Answers:
             for each, found in zip(self.refused, heads, strict=True)
             if found and found.verdict
         ]
-        return [*self.offered, *cut]
+        return [*self.offered, *cut] or self.opened[:1]
 
 
 def _checked(gap: Gap, said: Hypothesis, found: ValidatedFill, syntax: Syntax = "ok") -> Hypothesis:

@@ -88,8 +88,8 @@ def described() -> str:
     """The formats at hand in words."""
     found = formats()
     bits = "" if found.int8_largest == 127 else " of 7 bits, as sums of more would overflow"
-    whose = "" if found.int8_before_float32 else "a coder's "
-    whole = f"; {whose}weights in int8{bits}" if found.int8 else ""
+    whose = "many rows, and a coder's weights," if found.int8_before_float32 else "a coder's weights"
+    whole = f"; {whose} in int8{bits}" if found.int8 else ""
     return f"{'bfloat16' if found.bfloat16 else 'float32'}: {found.reason}{whole}"
 
 

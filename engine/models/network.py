@@ -134,7 +134,7 @@ class Network(ABC):
             return
         held = head.__dict__.pop("together", None)
         if held is None or held[0] is not head.weight:
-            held = (head.weight, head.bias, [len(head.weight)], [fastest(head.weight)])
+            held = (head.weight, head.bias, [len(head.weight)], [reordered(head.weight)])
         head.together = held
 
     def of_head(self, hidden: Tensor, tokens: slice | Tensor) -> Tensor:
@@ -279,21 +279,21 @@ def lay_out(parts: Sequence[Any], *, twice: bool, apart: bool = False) -> None:
     sizes = [len(each) for each in weights]
     for part, own in zip(parts, weight.split(sizes), strict=True):
         part.weight = nn.Parameter(own, requires_grad=False)
-    apart = apart and not in_8_bit(weight)
-    faster = [fastest(each) for each in (weight.split(sizes) if apart else [weight])] if twice else []
-    parts[0].together = (weight, bias, sizes, faster)
+    parts[0].together = (
+        weight,
+        bias,
+        sizes,
+        _for_many_rows(weight, sizes if apart else [len(weight)]) if twice else [],
+    )
 
 
-def fastest(weight: Tensor) -> Ordered | None:
-    """A copy of a weight [N, K] with which many rows are multiplied fastest; None where that is no gain."""
-    return Int8Together.of(weight) if in_8_bit(weight) else reordered(weight)
-
-
-def in_8_bit(weight: Tensor) -> bool:
-    """Whether a weight in full is multiplied fastest in 8 bits here. One that came in float32 keeps all its digits."""
-    if weight.device.type != "cpu" or weight.dtype != torch.float32 or weight.numel() < _LEAST_IN_8_BIT:
-        return False
-    return formats().int8_before_float32 and in_bfloat16(weight) is not None
+def _for_many_rows(weight: Tensor, sizes: Sequence[int]) -> list[Ordered | None]:
+    """Copies of a weight [N, K] that multiply many rows faster: of parts with so many of its rows, or one of it in 8
+    bits. None: there is no gain. What came in float32 keeps all its digits."""
+    may = weight.device.type == "cpu" and weight.dtype == torch.float32 and weight.numel() >= _LEAST_IN_8_BIT
+    if may and formats().int8_before_float32 and in_bfloat16(weight) is not None:
+        return [Int8Together.of(weight)]
+    return [reordered(part) for part in weight.split([*sizes])]
 
 
 def side_by_side(parts: Sequence[Any], hidden: Tensor) -> Sequence[Tensor]:

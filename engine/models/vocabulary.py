@@ -78,21 +78,26 @@ class Vocabulary:
 
     def agreeing(self, head: bytes) -> list[int]:
         """Tokens that begin with `head`, or that `head` begins with: what may follow where `head` must be spelled."""
+        shorter = [token for size in range(1, len(head)) if (token := self.token(head[:size])) is not None]
+        return self.beginning(head) + shorter
+
+    def beginning(self, head: bytes) -> list[int]:
+        """Tokens that begin with `head`."""
         order = self._order
         first = bisect_left(order, head, key=lambda token: self.bytes[token])
         last = bisect_left(order, True, lo=first, key=lambda token: not self.bytes[token].startswith(head))
-        shorter = [token for size in range(1, len(head)) if (token := self._token(head[:size])) is not None]
-        return order[first:last] + shorter
+        return order[first:last]
 
-    @cached_property
-    def _order(self) -> list[int]:
-        return sorted((token for token, spelled in enumerate(self.bytes) if spelled), key=lambda t: self.bytes[t])
-
-    def _token(self, spelled: bytes) -> int | None:
+    def token(self, spelled: bytes) -> int | None:
+        """The token with this spelling."""
         at = bisect_left(self._order, spelled, key=lambda token: self.bytes[token])
         if at < len(self._order) and self.bytes[self._order[at]] == spelled:
             return self._order[at]
         return None
+
+    @cached_property
+    def _order(self) -> list[int]:
+        return sorted((token for token, spelled in enumerate(self.bytes) if spelled), key=lambda t: self.bytes[t])
 
 
 def _speller(pieces: dict[str, int]) -> Callable[[str], bytes]:

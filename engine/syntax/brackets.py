@@ -222,7 +222,8 @@ class Brackets:
     @property
     def openers(self) -> str:
         """The openers of brackets that the text after the gap closes too often."""
-        closers = [(self.head + self.after)[at] for at in self._without_fill.unopened]
+        text = self.head + self.after
+        closers = [text[at] for at in self._without_fill.unopened if not self._may_be_open(text[at])]
         return "".join(OPENER[closer] for closer in reversed(closers))
 
     def excess(self, fill: str) -> int | None:
@@ -293,7 +294,11 @@ class Brackets:
     def _surplus(self, pairing: Pairing, fill: str) -> int:
         """The number of closers that can have no opener."""
         text = self.head + fill + self.after
-        return sum(not (self.cut and text[at] == "}") for at in pairing.unopened)
+        return sum(not self._may_be_open(text[at]) for at in pairing.unopened)
+
+    def _may_be_open(self, closer: str) -> bool:
+        """Whether the text that is left out may have the opener."""
+        return self.cut and closer == "}"
 
     def _keeps_all(self, fill: str) -> bool:
         """Whether a fill changes no bracket of the text after the gap."""

@@ -200,7 +200,11 @@ def uncounted() -> dict[Any, Any]:
     names = ("_weight_int4pack_mm_for_cpu", "_weight_int8pack_mm")
     found: list[Any] = [getattr(torch.ops.aten, name) for name in names]
     # They are there where torch has oneDNN, and where our own kernel was imported.
-    others = (getattr(torch.ops.mkldnn, "_linear_pointwise", None), getattr(torch.ops.dg_lsp, "grouped_product", None))
+    others = (
+        getattr(torch.ops.mkldnn, "_linear_pointwise", None),
+        getattr(torch.ops.onednn, "qlinear_pointwise", None),
+        getattr(torch.ops.dg_lsp, "grouped_product", None),
+    )
     return dict.fromkeys([*found, *(each for each in others if each is not None)], _flops_of_product)
 
 

@@ -151,7 +151,7 @@ class Int8Together:
         """Hidden states [..., K] in float32 through the layers: [..., N]."""
         out = self.product(hidden.flatten(0, -2))
         out = out if self._bias is None else out.add_(self._bias)
-        return out.view(*hidden.shape[:-1], -1)
+        return out.view(*hidden.shape[:-1], out.shape[-1])
 
     def _multiplied(self, rows: Rounded) -> Tensor:
         if not self._packed:

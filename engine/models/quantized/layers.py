@@ -16,7 +16,9 @@ from torch import Tensor, nn
 
 from engine.models.checkpoints.directory import TensorHeader
 from engine.models.checkpoints.packed import INT4_GROUP, NVFP4_GROUP
+from engine.models.formats import formats
 from engine.models.products import linear_by_parts, linear_of_parts, part_rows, prefers_bfloat16
+from engine.models.quantized.int8 import Int8Together, Int8Weight
 
 WeightFormat = Literal["INT4", "NVFP4"]
 _LAYOUTS: dict[str, WeightFormat] = {"int4": "INT4", "NVFP4": "NVFP4"}
@@ -228,8 +230,8 @@ class CpuInt8(PackedWeights):
 
     way = "by torch's int8 operator"
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        super().__init__(shape, torch.bfloat16)
+    def __init__(self, shape: tuple[int, ...], dtype: torch.dtype = torch.bfloat16) -> None:
+        super().__init__(shape, dtype)
         self.codes = nn.Buffer(torch.empty(self.experts, *shape[-2:], dtype=torch.int8))
         self.scales = nn.Buffer(torch.empty(self.experts, shape[-2], dtype=torch.bfloat16))
 
@@ -248,6 +250,32 @@ class CpuInt8(PackedWeights):
             return (linear_by_parts(states, codes) * scales).to(states.dtype)
         multiply: Any = torch.ops.aten._weight_int8pack_mm
         return multiply(states, codes, scales)
+
+
+class OneDnnInt8(PackedWeights):
+    """int8 on a processor with products of it, with one scale a row, of activations too."""
+
+    way = "by oneDNN's int8 products"
+    together: Int8Together
+    """The weights in oneDNN's order."""
+
+    @property
+    def nbytes(self) -> int:
+        return self.shape[-2] * (self.shape[-1] + torch.float32.itemsize)
+
+    def put(self, expert: int, parts: dict[str, Tensor]) -> None:
+        held = Int8Weight(*self.shape[-2:])
+        for start in range(0, self.shape[-2], _AT_ONCE):
+            held.put(start, parts["numbers"][start : start + _AT_ONCE].float())
+        self.together = Int8Together([held], None)
+
+    def product(self, states: Tensor, expert: int) -> Tensor:
+        return self.together.product(states.float()).to(states.dtype)
+
+
+def int8_kind() -> type[CpuInt8 | OneDnnInt8]:
+    """The kind of int8 weights of a dense layer that suits the processor."""
+    return OneDnnInt8 if formats().int8 else CpuInt8
 
 
 class PackedLinear(nn.Module):

@@ -1,6 +1,7 @@
 """Draft, check, accept: what a causal model fills."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace as dataclass_replace
 from itertools import pairwise
 
@@ -11,9 +12,14 @@ from msgspec.structs import replace
 
 from engine.common.request import Draft, Filled, FillRequest, WorkspaceMatch
 from engine.fill.draft_sources import DraftSources
-from engine.fill.executor import drive
+from engine.fill.executor import Work, drive
+from engine.fill.gap import Gap
+from engine.fill.greedy import Said
+from engine.fill.missing_openers import with_opener
 from engine.fill.pipeline import fill, infill
+from engine.models.base import CausalHead
 from engine.models.causal.model import Causal
+from engine.syntax.questions import ValidatedFill
 from tests.engine.coder import open_model, write_coder
 from tests.engine.scripted import Scripted
 
@@ -135,13 +141,52 @@ def test_where_the_grammar_refuses_what_is_said_another_way_is_tried_from_the_pr
     assert [(each.text, each.syntax) for each in filled.candidates] == [(" depth + 2", "repaired")]
 
 
+OPENED = FillRequest(prefix="import a\n", suffix="\n    b,\n    c,\n)\n", language="python", single_line=True)
+IMPORT = "from x import b, c\n"
+
+
+def offered(model: Scripted, request: FillRequest) -> list[tuple[str, str]]:
+    return [(each.text, each.syntax) for each in answer(model, request).candidates]
+
+
 def test_an_answer_opens_the_bracket_that_what_follows_closes_where_the_model_nearly_does():
-    request = FillRequest(prefix="import a\n", suffix="\n    b,\n    c,\n)\n", language="python", single_line=True)
-    says = "from x import b, c\n"
-    model = scripted(request, says, instead=(len("from x import "), "(b, c)\n"), sure=0.9)
-    filled = answer(model, request)
+    model = scripted(OPENED, IMPORT, instead=(len("from x import "), "(b, c)\n"), sure=0.9)
+    filled = answer(model, OPENED)
     assert [(each.text, each.syntax) for each in filled.candidates] == [("from x import (", "repaired")]
     assert filled.forwards <= 1 + len(model.tokenize(model.says))  # only said once
+
+
+def test_another_answer_is_better_than_a_bracket_that_the_model_hardly_opens():
+    model = scripted(OPENED, IMPORT, instead=(0, "call(\n"), sure=0.6)
+    assert offered(model, OPENED) == [("call(", "repaired")]
+    (alone,) = answer(scripted(OPENED, "value = 1\n", sure=0.999), OPENED).candidates
+    assert alone.text.endswith("(")
+    assert alone.confidence < 0.01
+
+
+def test_only_a_refused_answer_is_opened(monkeypatch: pytest.MonkeyPatch):
+    seen = list[str]()
+
+    def noted(gap: Gap, head: CausalHead, refused: Sequence[int], openers: str) -> list[Said]:
+        seen.append(gap.text(refused))
+        return with_opener(gap, head, refused, openers)
+
+    monkeypatch.setattr("engine.fill.causal_fill.with_opener", noted)
+    # It first says what follows the cursor, as if nothing were missing.
+    request = replace(OPENED, suffix="b,\n    c,\n)\n")
+    answer(scripted(request, "b,\n", instead=(0, IMPORT), sure=0.6), request)
+    assert seen == ["from x import b, c"]
+
+
+def test_what_nobody_checked_is_not_offered_as_opened(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("engine.fill.causal_fill.valid_fills", unchecked)
+    model = scripted(OPENED, IMPORT, instead=(len("from x import "), "(b, c)\n"), sure=0.9)
+    assert "from x import (" not in [text for text, _ in offered(model, OPENED)]
+
+
+def unchecked(request: FillRequest, fills: list[str], deadline: object) -> Work[dict[str, ValidatedFill]]:
+    yield from ()
+    return {text: ValidatedFill(text=text, verdict=None) for text in fills}
 
 
 def test_where_the_model_only_says_what_follows_the_cursor_in_its_line_another_way_is_tried():

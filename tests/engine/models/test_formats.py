@@ -102,7 +102,9 @@ def test_the_environment_overrules(monkeypatch: pytest.MonkeyPatch):
         found = formats.formats()
         assert (found.bfloat16, found.attention, found.ordered_float32) == (narrow, narrow, own.ordered_float32)
         assert products.prefers_bfloat16("cpu") == narrow
-        whole = ("; a coder's weights in int8" if narrow else "; weights in int8") if own.int8 else ""
+        whose = "a coder's weights" if narrow else "many rows, and a coder's weights,"
+        bits = "" if own.int8_largest == 127 else " of 7 bits, as sums of more would overflow"
+        whole = f"; {whose} in int8{bits}" if own.int8 else ""
         assert formats.described() == f"{'bfloat16' if narrow else 'float32'}: {BFLOAT16}={said}{whole}"
         weight = products.reordered(torch.ones(16, 16))
         assert (weight is not None and weight.dtype == torch.bfloat16) == narrow

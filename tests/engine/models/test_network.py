@@ -10,7 +10,7 @@ from engine.common.names import BUNDLED
 from engine.common.request import FillRequest
 from engine.fill.loading import load
 from engine.fill.pipeline import fill
-from tests.engine.formats import choose
+from tests.engine.formats import NEEDS_INT8, choose
 
 MODELS = Path(__file__).parents[2] / "models"
 REQUEST = FillRequest(prefix="let a = 3\nlet b = ", suffix="\nprint a\n", width=6)
@@ -42,7 +42,8 @@ def test_what_is_not_multiplied_in_bfloat16_is_kept_as_it_is(monkeypatch: pytest
     assert model.network.attends_in is None
 
 
-def test_without_units_for_bfloat16_the_bundled_model_says_the_same_in_8_bits(monkeypatch: pytest.MonkeyPatch):
+@NEEDS_INT8
+def test_without_units_for_bfloat16_the_bundled_model_scores_alike_in_8_bits(monkeypatch: pytest.MonkeyPatch):
     request = FillRequest(
         prefix="def total(values):\n    return ", suffix="\n\n\nprint(total([1, 2]))\n", language="python"
     )

@@ -87,6 +87,8 @@ class TestBrackets:
     def test_what_the_text_before_does_not_open(self):
         assert around("if (x) ▮\n}\n", "javascript").openers == "{"
         assert around("f ▮)]").openers == "[("
+        # Text that is left out may have opened it.
+        assert Brackets("if (x) ", "\n}\n", "javascript", cut=True).openers == ""
 
     def test_a_closer_too_many(self):
         assert around("foo(▮)").excess("a, b)") == 4

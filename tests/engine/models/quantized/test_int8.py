@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine.models import formats
 from engine.models.causal.model import Causal
 from engine.models.causal.opening import coder_of
 from engine.models.checkpoints.checkpoint import read_checkpoint
@@ -16,11 +15,9 @@ from engine.models.checkpoints.placement import Placement, memory_plan
 from engine.models.quantized.int8 import Int8Linear, Int8Weight, laid_out, rounded
 from engine.models.quantized.packing import Packing, _bytes, packed
 from tests.engine.coder import write_coder
-from tests.engine.formats import choose
+from tests.engine.formats import NEEDS_INT8, choose
 
-HAS_UNITS = formats.formats_of(formats._this_processor()).int8
-NEEDS_UNITS = pytest.mark.skipif(not HAS_UNITS, reason="needs a processor with AVX2")
-UNITS = pytest.param(True, marks=NEEDS_UNITS)
+UNITS = pytest.param(True, marks=NEEDS_INT8)
 
 
 @pytest.fixture(params=[False, UNITS])
@@ -63,7 +60,7 @@ for some in (rows, rows[:1], rows[:6]):
 """
 
 
-@NEEDS_UNITS
+@NEEDS_INT8
 def test_the_largest_sums_do_not_overflow_where_pairs_are_added_in_16_bits():
     """As on a processor with AVX2 alone, to which oneDNN can be held."""
     environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
@@ -102,7 +99,7 @@ def test_a_row_with_a_number_far_from_all_others_loses_no_more_than_any_other(co
     assert float(off.max()) < 5
 
 
-@pytest.mark.skipif(not HAS_UNITS, reason="needs a processor with VNNI units")
+@NEEDS_INT8
 def test_a_row_gives_the_same_alone_and_among_others():
     rows = some(70, 1024)
     rows[7] *= 1e4
@@ -127,7 +124,7 @@ def test_layers_that_were_laid_out_together_still_work_alone():
         torch.testing.assert_close(part, expected)
 
 
-@pytest.mark.skipif(not HAS_UNITS, reason="needs a processor with VNNI units")
+@NEEDS_INT8
 @pytest.mark.parametrize("shape", [(64, 64), (192, 128), (128, 320), (48, 96), (100, 70)])
 def test_weights_are_packed_as_onednn_packs_them_to_the_byte(shape: tuple[int, int]):
     pack = Packing()
@@ -173,7 +170,7 @@ def test_keys_and_values_are_kept_in_bfloat16_where_the_processor_multiplies_it(
     assert nbytes[1] == 2 * nbytes[0]
 
 
-@pytest.mark.skipif(not HAS_UNITS, reason="needs a processor with VNNI units")
+@NEEDS_INT8
 def test_no_weight_is_kept_twice_while_a_coder_loads(tmp_path: Path):
     checkpoint = read_checkpoint(write_coder(tmp_path / "coder.gguf", tied=False), "coder")
     network = coder_of(checkpoint, placed(checkpoint, int8=True)).network

@@ -13,7 +13,8 @@ from engine.models.base import Rows
 from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.placement import Placement
 from engine.models.gemma.model import DiffusionGemma
-from engine.models.quantized.layers import CpuInt4, CpuInt8, PackedWeights
+from engine.models.quantized.layers import CpuInt4, CpuInt8, OneDnnInt8, PackedWeights
+from tests.engine.formats import NEEDS_INT8, choose
 from tests.engine.quantized import LAYOUTS, write_quantized
 from tests.engine.tiny import signal_of
 
@@ -61,6 +62,7 @@ def test_weights_stay_packed_and_are_shared(directories: tuple[Path, Path]):
         assert one.mlp.up_proj is other.mlp.up_proj
     tensors = [*module.parameters(), *module.buffers()]
     held = sum(tensor.nbytes for tensor in tensors)
+    held += sum(part.nbytes for part in module.modules() if isinstance(part, OneDnnInt8))
     # What is planned for is an upper bound; of what came in full, int8 takes half.
     assert 0.6 <= held / checkpoint.nbytes_in(torch.bfloat16.itemsize) <= 1.0
     assert held < 0.75 * whole.nbytes_in(torch.bfloat16.itemsize)
@@ -89,12 +91,18 @@ def test_a_processor_multiplies_int4_by_its_operator(tmp_path: Path, layout: str
             assert difference(each.product(states, expert).float().t(), matrix) < 0.01
 
 
-def test_of_what_came_in_full_a_processor_keeps_matrices_in_int8(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("int8", "kind"), [pytest.param(True, OneDnnInt8, marks=NEEDS_INT8), (False, CpuInt8)], ids=["units", "no units"]
+)
+def test_of_what_came_in_full_a_processor_keeps_matrices_in_int8(
+    int8: bool, kind: type[PackedWeights], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    choose(monkeypatch, int8=int8)
     packed, plain = write_quantized(tmp_path, "modelopt")
     half = Placement(device="cpu", layers=("cpu",) * 4, dtype=torch.bfloat16)
     module: Any = DiffusionGemma.open(read_checkpoint(packed, "tiny"), half).network.module
     numbers = load_file(plain / "model.safetensors")
-    found = {name: each for name, each in module.model.decoder.named_modules() if isinstance(each, CpuInt8)}
+    found = {name: each for name, each in module.model.decoder.named_modules() if isinstance(each, kind)}
     assert len(found) == 4 * 7 - 1
     for name, each in found.items():
         matrix = numbers[f"model.decoder.{name}"]

@@ -27,6 +27,7 @@ from engine.models.checkpoints.placement import Placement
 from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.gemma.config import our_name, read_config, stand_in
 from engine.models.gemma.network import GemmaModule, GemmaNetwork
+from engine.models.quantized.layers import OneDnnInt8
 from engine.models.weights import load_weights
 
 def peak():
@@ -41,6 +42,7 @@ half = Placement(device="cpu", layers=("cpu",), dtype=torch.bfloat16)
 load_weights(module, checkpoint, half, our_name, stand_in=stand_in)
 GemmaNetwork(module).lay_out()
 held = sum(tensor.nbytes for tensor in [*module.parameters(), *module.buffers()])
+held += sum(part.nbytes for part in module.modules() if isinstance(part, OneDnnInt8))
 print(held, peak() - before - held)
 """
 
