@@ -107,7 +107,7 @@ def test_of_what_came_in_full_a_processor_keeps_matrices_in_int8(
     for name, each in found.items():
         matrix = numbers[f"model.decoder.{name}"]
         states = torch.eye(matrix.shape[-1], dtype=torch.bfloat16)
-        assert difference(each.product(states, 0).float().t(), matrix) < 0.01
+        assert difference(each.product(states, 0).float().t(), matrix) < 0.02  # 7 bits without VNNI
     first = module.model.decoder.layers[0]
     assert first.router.proj.weight.dtype == module.model.decoder.embed_tokens.weight.dtype == torch.bfloat16
 
