@@ -279,12 +279,8 @@ def lay_out(parts: Sequence[Any], *, twice: bool, apart: bool = False) -> None:
     sizes = [len(each) for each in weights]
     for part, own in zip(parts, weight.split(sizes), strict=True):
         part.weight = nn.Parameter(own, requires_grad=False)
-    parts[0].together = (
-        weight,
-        bias,
-        sizes,
-        _for_many_rows(weight, sizes if apart else [len(weight)]) if twice else [],
-    )
+    faster = _for_many_rows(weight, sizes if apart else [len(weight)]) if twice else []
+    parts[0].together = (weight, bias, sizes, faster)
 
 
 def _for_many_rows(weight: Tensor, sizes: Sequence[int]) -> list[Ordered | None]:
