@@ -1,7 +1,7 @@
 """Brackets that the text after the cursor closes and nothing opens: an answer has to open one.
 
-A model that writes from left to right ends a line before it sees why it should not. Where it would open such a bracket
-is asked of it in one pass over an answer that was refused.
+A model that writes from left to right ends a line before it sees why it should not. One pass over a refused answer
+tells where it would open such a bracket.
 """
 
 from __future__ import annotations

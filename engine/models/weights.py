@@ -23,7 +23,7 @@ from engine.models.checkpoints.placement import Placement, in_8_bit
 from engine.models.products import in_threads
 from engine.models.quantized.int4 import quantize_int4
 from engine.models.quantized.int8 import Int8Linear, Int8Weight, laid_out
-from engine.models.quantized.layers import PackedLinear, PackedWeights, int8_kind, packed_weights
+from engine.models.quantized.layers import PackedLinear, PackedWeights, int8_weights, packed_weights
 from engine.models.quantized.packing import Packing
 
 _BLOCK_NUMBERS = 1 << 20
@@ -67,7 +67,7 @@ def load_weights(
             if tensor.in_4_bit:
                 put_in(module, ours, _read_packed(tensor, placement.dtype, device))
             elif in_8_bit(checkpoint, tensor, device, placement.dtype):
-                weights = int8_kind()(tensor.shape, torch.bfloat16)
+                weights = int8_weights(tensor.shape)
                 weights.put(0, {"numbers": read_numbers(tensor, torch.bfloat16)})
                 put_in(module, ours, weights)
             elif placement.int8 and len(tensor.shape) == 2:

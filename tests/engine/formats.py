@@ -12,5 +12,6 @@ NEEDS_INT8 = pytest.mark.skipif(
 
 def choose(patch: pytest.MonkeyPatch, **which: int) -> None:
     """None named: float32, as torch multiplies it. Codes in 8 bits are as large as the processor at hand adds up."""
-    which.setdefault("int8_largest", formats.formats_of(formats._this_processor()).int8_largest)
+    if which.get("int8"):
+        which.setdefault("int8_largest", formats.formats_of(formats._this_processor()).int8_largest)
     patch.setattr(formats, "_chosen", lambda overruled: Formats(**which))

@@ -131,9 +131,9 @@ class Int8Together:
     @classmethod
     @torch.no_grad()
     def of(cls, weight: Tensor) -> Int8Together:
-        """A weight [N, K] in float32 that stays beside it."""
+        """A weight [N, K] in full, which stays as it is."""
         held = Int8Weight(*weight.shape)
-        held.put(0, weight.clone())
+        held.put(0, weight.to(torch.float32, copy=True))
         return cls([held], None)
 
     def product(self, rows: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Products with packed weights: by a Triton kernel on CUDA; on processors by torch's operators (int4, and int8 for what
-came in full beside 4 bit) or by parts (NVFP4); by a plain reference otherwise. Of experts, only those that rows were
-routed to are read."""
+came in full beside 4 bit where oneDNN has no products of it) or by parts (NVFP4); by a plain reference otherwise. Of
+experts, only those that rows were routed to are read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.models.checkpoints.directory import TensorHeader
 from engine.models.checkpoints.packed import INT4_GROUP, NVFP4_GROUP
 from engine.models.formats import formats
 from engine.models.products import linear_by_parts, linear_of_parts, part_rows, prefers_bfloat16
-from engine.models.quantized.int8 import Int8Together, Int8Weight
+from engine.models.quantized.int8 import Int8Together
 
 WeightFormat = Literal["INT4", "NVFP4"]
 _LAYOUTS: dict[str, WeightFormat] = {"int4": "INT4", "NVFP4": "NVFP4"}
@@ -230,8 +230,8 @@ class CpuInt8(PackedWeights):
 
     way = "by torch's int8 operator"
 
-    def __init__(self, shape: tuple[int, ...], dtype: torch.dtype = torch.bfloat16) -> None:
-        super().__init__(shape, dtype)
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__(shape, torch.bfloat16)
         self.codes = nn.Buffer(torch.empty(self.experts, *shape[-2:], dtype=torch.int8))
         self.scales = nn.Buffer(torch.empty(self.experts, shape[-2], dtype=torch.bfloat16))
 
@@ -264,18 +264,15 @@ class OneDnnInt8(PackedWeights):
         return self.shape[-2] * (self.shape[-1] + torch.float32.itemsize)
 
     def put(self, expert: int, parts: dict[str, Tensor]) -> None:
-        held = Int8Weight(*self.shape[-2:])
-        for start in range(0, self.shape[-2], _AT_ONCE):
-            held.put(start, parts["numbers"][start : start + _AT_ONCE].float())
-        self.together = Int8Together([held], None)
+        self.together = Int8Together.of(parts["numbers"])
 
     def product(self, states: Tensor, expert: int) -> Tensor:
         return self.together.product(states.float()).to(states.dtype)
 
 
-def int8_kind() -> type[CpuInt8 | OneDnnInt8]:
-    """The kind of int8 weights of a dense layer that suits the processor."""
-    return OneDnnInt8 if formats().int8 else CpuInt8
+def int8_weights(shape: tuple[int, ...]) -> CpuInt8 | OneDnnInt8:
+    """Memory for the int8 weights of a dense layer on a processor, of the kind that suits it."""
+    return OneDnnInt8(shape, torch.bfloat16) if formats().int8 else CpuInt8(shape)
 
 
 class PackedLinear(nn.Module):

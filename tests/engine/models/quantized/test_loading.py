@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 
 from engine.common.request import FillRequest
 from engine.fill.loading import load
+from engine.models import formats
 from engine.models.base import Rows
 from engine.models.checkpoints.checkpoint import read_checkpoint
 from engine.models.checkpoints.placement import Placement
@@ -107,7 +108,7 @@ def test_of_what_came_in_full_a_processor_keeps_matrices_in_int8(
     for name, each in found.items():
         matrix = numbers[f"model.decoder.{name}"]
         states = torch.eye(matrix.shape[-1], dtype=torch.bfloat16)
-        assert difference(each.product(states, 0).float().t(), matrix) < 0.02  # 7 bits without VNNI
+        assert difference(each.product(states, 0).float().t(), matrix) < 0.01 * 127 / formats.formats().int8_largest
     first = module.model.decoder.layers[0]
     assert first.router.proj.weight.dtype == module.model.decoder.embed_tokens.weight.dtype == torch.bfloat16
 
